@@ -26,10 +26,10 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.pool import Pool
-from pubsub_emulator.node.rpc.dispatch import Answer, Later
+from pubsub_emulator.node.rpc.dispatch import Later, RpcAnswer
 from pubsub_emulator.node.rpc.legacy_chain import Heads
 from pubsub_emulator.node.rpc.legacy_state import StorageChanges
-from pubsub_emulator.node.rpc.session import RpcSubscription, Session
+from pubsub_emulator.node.rpc.session import RpcSession, RpcSubscription
 from pubsub_emulator.node.server.options import Build, Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives import ed25519
@@ -101,7 +101,7 @@ def races() -> Iterator[Race]:
             # Proofs are read in a thread beside the event loop.
             if isinstance(answer, Later):
                 answer = await answer.work
-            if not isinstance(answer, Answer):
+            if not isinstance(answer, RpcAnswer):
                 raise TypeError(answer)
 
     def proof() -> None:
@@ -116,7 +116,7 @@ def races() -> Iterator[Race]:
     yield Race("node: a step", step, base, _twin(12), 15, 1.15)
     yield _pool_race(server)
     crowded, step = _server(loop)
-    session = Session("bench", _Sink(), most=2000)
+    session = RpcSession("bench", _Sink(), most=2000)
     for at in range(1000):
         session.add(StorageChanges(RELAY, [at.to_bytes(4, "big")], crowded.timeline))
     for _ in range(100):

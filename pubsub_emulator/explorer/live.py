@@ -18,7 +18,7 @@ from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.svg import legend
 from pubsub_emulator.explorer.words import scenario_names
 from pubsub_emulator.node.chain.block import RELAY, Moment
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.pages.assets import COLOURS, MEDIA_TYPES, asset, names, styles
 from pubsub_emulator.pages.document import document
 from pubsub_emulator.pages.html import Html, join, tag
@@ -80,7 +80,7 @@ class LivePage:
         return {"/": (page.encode(), "text/html"), **files}
 
     def explain(
-        self, node: Node, before: Moment, moment: Moment, record: BlockRecord
+        self, node: RpcNode, before: Moment, moment: Moment, record: BlockRecord
     ) -> dict[str, object]:
         """Return a candidate with all details that the page of a run shows.
 
@@ -102,7 +102,7 @@ class LivePage:
 
     difference = staticmethod(difference_page)
 
-    def explore(self, node: Node, moments: Sequence[Moment]) -> str:
+    def explore(self, node: RpcNode, moments: Sequence[Moment]) -> str:
         """Return the page of the newest moments, which are in ascending order.
 
         The first moment is the state before the others and is not drawn.
@@ -119,7 +119,7 @@ class LivePage:
                 recorder.candidate(record)
         return page_html(recorder, self._scenario.name, self._scenario.description)
 
-    def _recorder(self, node: Node, start: Moment, only: ParaId | None = None) -> Recorder:
+    def _recorder(self, node: RpcNode, start: Moment, only: ParaId | None = None) -> Recorder:
         """Return a recorder that knows the state of a moment's chains, or of one of them."""
         names = scenario_names(self._scenario)
         network = node.network

@@ -199,14 +199,14 @@ async def _answered(data: bytes) -> str:
     Raises `DefensiveFailure` for an internal error.
     """
     from pubsub_emulator.node.chain.block import RELAY
-    from pubsub_emulator.node.rpc.dispatch import Answer
-    from pubsub_emulator.node.rpc.session import Session
+    from pubsub_emulator.node.rpc.dispatch import RpcAnswer
+    from pubsub_emulator.node.rpc.session import RpcSession
 
     outlet = _AcceptingOutlet()
-    session = Session("f", outlet)
+    session = RpcSession("f", outlet)
     try:
         result = _dispatcher().handle(data, RELAY, session)
-        answer = result if isinstance(result, Answer) else await result.work
+        answer = result if isinstance(result, RpcAnswer) else await result.work
         session.release(answer.opened or [])
         for work in outlet.works:
             async with asyncio.timeout(60):
@@ -334,7 +334,7 @@ def _read_events(data: bytes) -> str:
 
 
 def _journals() -> Iterable[bytes]:
-    head = journal.Head(load_bundled("node"), 1_000_000).line()
+    head = journal.JournalHead(load_bundled("node"), 1_000_000).line()
     done = (
         actions.Publish(para=1000, key=bytes(32), value=b"a", ttl=3),
         actions.Subscribe(para=2000, items=((1000, (bytes(32),)),)),

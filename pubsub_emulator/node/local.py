@@ -15,12 +15,12 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.block import Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Timeline
-from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.encode import Written
+from pubsub_emulator.node.rpc.call import RpcCall
+from pubsub_emulator.node.rpc.encode import JsonText
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, method_not_found
 from pubsub_emulator.node.rpc.method import Json
 from pubsub_emulator.node.rpc.methods import all_methods
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.node.rpc.params import bind
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.primitives.errors import DefensiveFailure
@@ -53,7 +53,7 @@ class LocalNode:
             for name, method in all_methods(unsafe=True).items()
             if not name.startswith(_POOLED)
         }
-        self._node = Node(
+        self._node = RpcNode(
             simulation.scenario.name,
             self.timeline,
             self.live,
@@ -75,9 +75,9 @@ class LocalNode:
         method = self._node.methods.get(name)
         if method is None or method.live or chain not in self.timeline.views:
             raise method_not_found()
-        result = method.run(Call(self._node, chain, None), *bind(method.params, list(params)))
+        result = method.run(RpcCall(self._node, chain, None), *bind(method.params, list(params)))
         answer = _finished(result) if isinstance(result, CoroutineType) else result
-        return orjson.loads(str(answer)) if isinstance(answer, Written) else answer
+        return orjson.loads(str(answer)) if isinstance(answer, JsonText) else answer
 
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
         """Apply all actions before the next block, or leave the network unchanged.

@@ -53,7 +53,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BlockRun:
     """The result of a block that was run again."""
 
     phases: tuple[Phase, ...]
@@ -100,7 +100,7 @@ class _Phases:
         )
 
 
-def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
+def run_block(parent: At, header: Header, body: Iterable[bytes]) -> BlockRun:
     """Run a block on its parent and return the writes of its phases.
 
     The parent's state is not changed, and the roots in `header` are not compared with the result.
@@ -124,7 +124,9 @@ def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
         raise CannotRun(f"{type(error).__name__}: {error}") from error
 
 
-def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[bytes, ...]) -> Run:
+def _run_relay(
+    parent: At, relay: RelayRuntime, header: Header, body: tuple[bytes, ...]
+) -> BlockRun:
     """Run a relay block: initialization, inherents, signed extrinsics and finalization."""
     executive, runtime = relay.executive, parent.runtime
     storage = Storage(parent.state.fork())
@@ -152,7 +154,7 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
         phases.end(index, storage.written())
     executive.finalize_block(storage, body)
     phases.finish(storage.state)
-    return Run(tuple(phases.ended), storage.state, tuple(successes))
+    return BlockRun(tuple(phases.ended), storage.state, tuple(successes))
 
 
 @dataclass(slots=True)
@@ -186,7 +188,7 @@ class _WatchedBody:
         return tuple(outcomes)
 
 
-def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
+def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> BlockRun:
     """Run a parachain block.
 
     The subscriber's proof is judged first, as in `validate_block`. Raises `CannotRun` if a trie
@@ -224,4 +226,4 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     phases.finish(outcome.state)
     # The inherent always succeeds: a block in which it fails cannot be executed.
     successes = (True, *(extrinsic.ok for extrinsic in outcome.extrinsics))
-    return Run(tuple(phases.ended), outcome.state, successes)
+    return BlockRun(tuple(phases.ended), outcome.state, successes)

@@ -20,7 +20,7 @@ RELAY: Final = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class StoredBlock:
     """A block of one chain. It is immutable."""
 
     chain: Chain
@@ -52,7 +52,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Acts:
+class AppliedActs:
     """The actions that were applied between two relay blocks, as an element of a linked list.
 
     Each moment adds at most one element to the list of the moment before, so that a long history
@@ -63,7 +63,7 @@ class Acts:
     """The height of the relay block before the actions."""
     actions: tuple[Action, ...]
     """The actions in the order in which they were applied."""
-    before: "Acts | None"
+    before: "AppliedActs | None"
     """The rest of the list: actions before earlier relay blocks, the most recent first."""
 
 
@@ -71,12 +71,12 @@ class Acts:
 class Moment:
     """The network after one step: a relay block, the candidates judged for it, and all heads."""
 
-    relay: Block
-    blocks: tuple[Block, ...]
+    relay: StoredBlock
+    blocks: tuple[StoredBlock, ...]
     """Parachain blocks that the relay block included, in order of inclusion."""
     records: tuple[BlockRecord, ...]
     """All candidates of the step, including rejected ones."""
-    heads: Mapping[Chain, Block]
+    heads: Mapping[Chain, StoredBlock]
     """The newest block of every chain."""
     saved: Snapshot | None = None
     """The network right after the step, or `None` if the node cannot return to this moment."""
@@ -84,7 +84,7 @@ class Moment:
     """Upward messages that were executed in the relay block, in order."""
     idle: Mapping[ParaId, str] = field(default_factory=dict)
     """Parachains that could not build a block in their turn, with the reason."""
-    acts: Acts | None = None
+    acts: AppliedActs | None = None
     """All actions before this moment, the most recent first."""
 
     @property

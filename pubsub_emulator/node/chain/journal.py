@@ -41,7 +41,7 @@ class BadJournal(PubsubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class JournalHead:
     """The first line: the scenario and the options that influence blocks."""
 
     scenario: Scenario
@@ -75,7 +75,7 @@ class Stepped:
 class Journal:
     """A journal that has been read."""
 
-    head: Head
+    head: JournalHead
     entries: tuple[Stepped, ...]
     """The relay blocks, each with the actions before it."""
     rest: tuple[Action, ...]
@@ -133,7 +133,7 @@ def _document(text: bytes, place: str) -> object:
     return parse_json(text, place, BadJournal)
 
 
-def _head(lines: Sequence[bytes], name: str, rules: Rules) -> Head:
+def _head(lines: Sequence[bytes], name: str, rules: Rules) -> JournalHead:
     """Return the first line of a journal. Raises `BadJournal` and `SettingsError`."""
     if not lines:
         raise BadJournal(f"{name}: empty, or the first line was cut")
@@ -157,7 +157,7 @@ def _head(lines: Sequence[bytes], name: str, rules: Rules) -> Head:
         raise BadJournal(
             f"{place}: options.genesisSlot: {str(slot)[:40]!r} is not a slot up to {LAST_SLOT}"
         )
-    return Head(parse_document(document["scenario"], place, rules), slot, rules.digest)
+    return JournalHead(parse_document(document["scenario"], place, rules), slot, rules.digest)
 
 
 def _hash(text: str, place: str) -> bytes:

@@ -34,7 +34,7 @@ class JournalFile:
 
 
 @contextmanager
-def new_journal(path: Path, head: journal.Head) -> Iterator[JournalFile]:
+def new_journal(path: Path, head: journal.JournalHead) -> Iterator[JournalFile]:
     """Open a new journal for the duration of a context.
 
     The file is removed if an error ends the context before `kept` is set. Raises `OSError`.

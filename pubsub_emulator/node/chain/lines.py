@@ -11,9 +11,9 @@ from typing import Final
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
-from pubsub_emulator.emulator.scenario.model import Acts as ScenarioActs
+from pubsub_emulator.emulator.scenario.model import Acts
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.node.chain.block import Acts, Moment
+from pubsub_emulator.node.chain.block import AppliedActs, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
@@ -104,7 +104,7 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     own = live.simulation.scenario
     first = live.network.relay.first
     acts = (
-        ScenarioActs(
+        Acts(
             at_block=RelayBlockNumber(past.after + 1 - first),
             do=tuple(action for action in past.actions if not isinstance(action, actions.Rewind)),
         )
@@ -135,9 +135,9 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     return scenario.document(), [f"relay block {number} of this scenario is {name}"]
 
 
-def _past(moment: Moment) -> list[Acts]:
+def _past(moment: Moment) -> list[AppliedActs]:
     """Return all actions before a moment, the oldest first."""
-    newest_first: list[Acts] = []
+    newest_first: list[AppliedActs] = []
     acts = moment.acts
     while acts is not None:
         newest_first.append(acts)

@@ -13,7 +13,7 @@ from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.network.arguments import BadRequest
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.node.chain.block import RELAY, Acts, Block, Chain, Moment
+from pubsub_emulator.node.chain.block import RELAY, AppliedActs, Chain, Moment, StoredBlock
 from pubsub_emulator.primitives.types import RelayBlockNumber
 
 Observers = Callable[[int], Iterable[Observer]]
@@ -50,7 +50,7 @@ class LiveNetwork:
         """The moment after the last step."""
         self.pending: list[Action] = []
         """Actions applied since the last step, in order."""
-        self._acts: Acts | None = None
+        self._acts: AppliedActs | None = None
         """All actions before the last step."""
 
     @property
@@ -76,7 +76,7 @@ class LiveNetwork:
             self.undo()
             raise
         if self.pending:
-            self._acts = Acts(step.number - 1, tuple(self.pending), self._acts)
+            self._acts = AppliedActs(step.number - 1, tuple(self.pending), self._acts)
         self.pending = []
         self._clean = self.network.snapshot()
         self._newest = self._moment(step)
@@ -157,10 +157,10 @@ class LiveNetwork:
         network = self.network
         first = network.relay.blocks[-1]
         number = RelayBlockNumber(first.header.number)
-        relay = Block(RELAY, first.header, (), first.state, number)
-        heads: dict[Chain, Block] = {RELAY: relay}
+        relay = StoredBlock(RELAY, first.header, (), first.state, number)
+        heads: dict[Chain, StoredBlock] = {RELAY: relay}
         for para, chain in network.parachains.items():
-            heads[para] = Block(para, chain.header, (), chain.state, number)
+            heads[para] = StoredBlock(para, chain.header, (), chain.state, number)
         return Moment(relay, (), (), heads, network.snapshot() if self._keep_snapshots else None)
 
     def _moment(self, step: Step) -> Moment:
@@ -169,11 +169,11 @@ class LiveNetwork:
         Chains without a new block have the same head as in the moment before.
         """
         relay_block = self.network.relay.blocks[-1]
-        relay = Block(
+        relay = StoredBlock(
             RELAY, relay_block.header, step.block.extrinsics, relay_block.state, step.number
         )
         blocks = tuple(
-            Block(
+            StoredBlock(
                 record.chain,
                 record.candidate.header,
                 record.candidate.body(),

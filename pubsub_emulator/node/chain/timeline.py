@@ -16,7 +16,7 @@ from itertools import chain as chained
 from typing import Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.node.chain.block import Block, Chain, Moment
+from pubsub_emulator.node.chain.block import Chain, Moment, StoredBlock
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 
@@ -39,18 +39,18 @@ class ChainView:
     """One chain at one time."""
 
     chain: Chain
-    genesis: Block
-    best: Block
-    final: Block
+    genesis: StoredBlock
+    best: StoredBlock
+    final: StoredBlock
     """The newest final block."""
     since: int
     """The height that the final block had at the start, or after the last rewind."""
-    heights: Mapping[int, Block]
+    heights: Mapping[int, StoredBlock]
     """Blocks by height. The timeline extends this mapping, so that it can contain blocks after
     `best`. Use `at_height`.
     """
 
-    def at_height(self, number: int) -> Block | None:
+    def at_height(self, number: int) -> StoredBlock | None:
         """Return the best chain's block of a height, or `None` if it is not stored.
 
         Height 0 always returns the first block, whose hash extrinsics are signed for. A forked
@@ -66,11 +66,11 @@ class ChainAdvance:
     """The progress of one chain in a step or rewind."""
 
     view: ChainView
-    new: tuple[Block, ...]
+    new: tuple[StoredBlock, ...]
     """New blocks, in order."""
-    finalized: tuple[Block, ...]
+    finalized: tuple[StoredBlock, ...]
     """Blocks that became final, in ascending order."""
-    before: Block
+    before: StoredBlock
     """The best block before the step or rewind."""
 
 
@@ -86,7 +86,7 @@ class Advance:
     chains: Mapping[Chain, ChainAdvance]
     rewound: bool = False
     """Whether it is a rewind."""
-    left: tuple[Block, ...] = ()
+    left: tuple[StoredBlock, ...] = ()
     """Blocks that a rewind removed from the best chains."""
     texts: dict[Hash, str] = field(default_factory=dict)
     """Headers as JSON, by block hash."""
@@ -118,9 +118,9 @@ class Timeline:
         """The moments of the best chain by relay height."""
         self._moments: dict[int, list[Moment]] = {self._first: [genesis]}
         """All stored moments by relay height, including forks."""
-        self._blocks: dict[Chain, dict[Hash, Block]] = {chain: {} for chain in genesis.heads}
+        self._blocks: dict[Chain, dict[Hash, StoredBlock]] = {chain: {} for chain in genesis.heads}
         """All stored blocks by hash, including forks."""
-        self._heights: dict[Chain, dict[int, Block]] = {chain: {} for chain in genesis.heads}
+        self._heights: dict[Chain, dict[int, StoredBlock]] = {chain: {} for chain in genesis.heads}
         """The blocks of the best chains by height."""
         self._pins: dict[Chain, Counter[Hash]] = {chain: Counter() for chain in genesis.heads}
         """How often each block is pinned."""
@@ -130,7 +130,7 @@ class Timeline:
         """Hashes of blocks that were discarded, the newest last."""
         self._oldest = self._first + 1
         """The lowest relay height of the window, besides the first block."""
-        self._outlived: list[Block] = []
+        self._outlived: list[StoredBlock] = []
         """Blocks from before the window that are still the best or final ones of their chains."""
         self.newest = genesis
         self._hold(genesis.heads.values())
@@ -138,7 +138,7 @@ class Timeline:
 
     # Reading
 
-    def block(self, chain: Chain, name: bytes) -> Block | None:
+    def block(self, chain: Chain, name: bytes) -> StoredBlock | None:
         """Return a stored block by its hash, or `None`."""
         return self._blocks[chain].get(Hash(name))
 
@@ -153,7 +153,7 @@ class Timeline:
         """Return the moment of a relay height on the best chain, or `None` if it is not stored."""
         return self._path.get(number)
 
-    def moment_of(self, block: Block) -> Moment | None:
+    def moment_of(self, block: StoredBlock) -> Moment | None:
         """Return the moment that added a block, on any fork, or `None` if it is not stored."""
         for moment in self._moments.get(block.relay_number, ()):
             if moment.relay is block or any(other is block for other in moment.blocks):
@@ -241,7 +241,7 @@ class Timeline:
         }
         return Advance(moment, changed, rewound=True, left=left)
 
-    def _hold(self, blocks: Iterable[Block], records: Iterable[BlockRecord] = ()) -> None:
+    def _hold(self, blocks: Iterable[StoredBlock], records: Iterable[BlockRecord] = ()) -> None:
         """Add blocks and candidates to the indices by hash and height."""
         for block in blocks:
             self._blocks[block.chain][block.hash] = block
@@ -264,11 +264,11 @@ class Timeline:
             current = next((past for past in candidates if past.relay.hash == parent), None)
         return branch[::-1], current is not None
 
-    def pin(self, block: Block) -> None:
+    def pin(self, block: StoredBlock) -> None:
         """Keep a block stored until `unpin` has been called once for each call of `pin`."""
         self._pins[block.chain][block.hash] += 1
 
-    def unpin(self, block: Block) -> None:
+    def unpin(self, block: StoredBlock) -> None:
         """Undo one `pin`. After the last one, a block outside the window is discarded."""
         pins = self._pins[block.chain]
         pins[block.hash] -= 1
@@ -325,7 +325,7 @@ class Timeline:
             self._path.pop(self._oldest, None)
             self._oldest += 1
 
-    def _forget_block(self, block: Block) -> None:
+    def _forget_block(self, block: StoredBlock) -> None:
         """Discard a block unless it is still needed."""
         if self._pins[block.chain][block.hash]:
             # The last `unpin` discards the block.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.call import Call, Stream
+from pubsub_emulator.node.chain.block import StoredBlock
+from pubsub_emulator.node.rpc.call import RpcCall, Stream
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
 from pubsub_emulator.node.rpc.method import Json, method
@@ -29,13 +29,13 @@ HASH: Final = Param("hash", block_hash)
 
 
 @method("archive_v1_finalizedHeight")
-def finalized_height(call: Call) -> Json:
+def finalized_height(call: RpcCall) -> Json:
     """Return the height of the final block."""
     return call.view.final.number
 
 
 @method("archive_v1_hashByHeight", Param("height", u64))
-def hash_by_height(call: Call, height: int) -> Json:
+def hash_by_height(call: RpcCall, height: int) -> Json:
     """Return a list with the hash of the best chain's block at a height.
 
     The list is empty if there is no such block.
@@ -45,14 +45,14 @@ def hash_by_height(call: Call, height: int) -> Json:
 
 
 @method("archive_v1_header", HASH)
-def header(call: Call, name: bytes) -> Json:
+def header(call: RpcCall, name: bytes) -> Json:
     """Return the SCALE bytes of a header."""
     block = call.find(name)
     return None if block is None else hexed(block.header.encode())
 
 
 @method("archive_v1_body", HASH)
-def body(call: Call, name: bytes) -> Json:
+def body(call: RpcCall, name: bytes) -> Json:
     """Return the extrinsics of a block."""
     block = call.find(name)
     return None if block is None else [hexed(extrinsic) for extrinsic in block.body]
@@ -65,7 +65,7 @@ def body(call: Call, name: bytes) -> Json:
     Param("callParameters", hexadecimal),
     executing=True,
 )
-def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
+def archive_call(call: RpcCall, name: bytes, function: str, data: bytes) -> Json:
     """Call a runtime function and return its result or its error."""
     block = call.find(name)
     if block is None:
@@ -80,7 +80,7 @@ Events = Iterator[dict[str, object] | None]
 """The events of one answer. At each `None`, other tasks can run."""
 
 
-def _start(call: Call, event: str, events: Events) -> Json:
+def _start(call: RpcCall, event: str, events: Events) -> Json:
     """Open a subscription and return its id.
 
     The events are sent in the background, at the client's pace.
@@ -104,12 +104,12 @@ async def _send(subscription: RpcSubscription, events: Events) -> None:
 
 
 @method("archive_v1_storage", HASH, ITEMS, CHILD_TRIE, live=True)
-def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
+def storage(call: RpcCall, name: bytes, items: list[Query], child: bytes | None) -> Json:
     """Send the storage entries of a block as events."""
     return _start(call, "archive_v1_storageEvent", _storage_events(call.find(name), items, child))
 
 
-def _storage_events(block: Block | None, items: list[Query], child: bytes | None) -> Events:
+def _storage_events(block: StoredBlock | None, items: list[Query], child: bytes | None) -> Events:
     """Yield the events of a storage query. The last one is an error if the block is not stored."""
     if block is None:
         yield {"event": "storageError", "error": "the block is not kept"}
@@ -152,7 +152,7 @@ _DIFF_ITEMS: Final = Param(
     live=True,
 )
 def storage_diff(
-    call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None
+    call: RpcCall, name: bytes, items: list[DiffItem] | None, previous: bytes | None
 ) -> Json:
     """Send the differences of storage between two blocks as events.
 
@@ -164,7 +164,7 @@ def storage_diff(
 
 
 def _difference_events(
-    call: Call, name: bytes, items: list[DiffItem], previous: bytes | None
+    call: RpcCall, name: bytes, items: list[DiffItem], previous: bytes | None
 ) -> Events:
     """Yield the events of a storage difference.
 
@@ -178,7 +178,7 @@ def _difference_events(
     if before is None:
         yield {"event": "storageDiffError", "error": "the block to compare with is not kept"}
         return
-    ancestor: Block | None = block
+    ancestor: StoredBlock | None = block
     while ancestor is not None and ancestor.number > before.number:
         ancestor = call.find(ancestor.header.parent_hash)
     if ancestor is not before:
@@ -193,7 +193,9 @@ def _difference_events(
     yield {"event": "storageDiffDone"}
 
 
-def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, object]]:
+def _changes(
+    before: StoredBlock, block: StoredBlock, item: DiffItem
+) -> Iterator[dict[str, object]]:
     """Yield the differences of one trie between two blocks as events."""
     old = trie_of(before, item.child_trie_key) or Trie()
     new = trie_of(block, item.child_trie_key) or Trie()
@@ -219,7 +221,7 @@ def _declare_stop(name: str, event: str) -> None:
     """Declare a method that ends a subscription. `event` is the name of its events."""
 
     @method(name, Param("subscription", text), live=True)
-    def stop(call: Call, subscription: str) -> None:
+    def stop(call: RpcCall, subscription: str) -> None:
         if call.session is not None:
             call.session.remove(subscription, event)
 

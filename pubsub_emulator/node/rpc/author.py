@@ -5,9 +5,9 @@ from typing import Final, TypeVar
 
 from pubsub_emulator.node import api
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.block import StoredBlock
 from pubsub_emulator.node.pool import MOST_EXTRINSIC, PoolChange, Refused, check
-from pubsub_emulator.node.rpc.call import Call, unsubscribes
+from pubsub_emulator.node.rpc.call import RpcCall, unsubscribes
 from pubsub_emulator.node.rpc.errors import RpcError, invalid_params
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal, text
@@ -33,7 +33,7 @@ Verdict = Checked | Refused | None
 """The result of checking an extrinsic, or `None` if it has not been checked yet."""
 
 
-def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
+def submit(call: RpcCall, extrinsic: bytes, verdict: Verdict = None) -> Hash:
     """Put an extrinsic into the chain's pool, request a step, and return the extrinsic's hash.
 
     `verdict` is the result of `when_checked`. Raises `RpcError` if the pool refuses the extrinsic.
@@ -49,7 +49,7 @@ def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
     return name
 
 
-def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T | Awaitable[T]:
+def when_checked(call: RpcCall, extrinsic: bytes, then: Callable[[Verdict], T]) -> T | Awaitable[T]:
     """Call `then` with the verdict on an extrinsic and return its result.
 
     For a short extrinsic, `then` is called at once with the verdict `None`. A long one is checked
@@ -58,7 +58,7 @@ def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> 
     return then(None) if len(extrinsic) <= SHORT else _when_checked(call, extrinsic, then)
 
 
-async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T:
+async def _when_checked(call: RpcCall, extrinsic: bytes, then: Callable[[Verdict], T]) -> T:
     """Check an extrinsic in another thread and call `then`.
 
     A verdict is only valid at the block of its check. If the chain has a new best block after the
@@ -80,7 +80,7 @@ async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], 
 
 
 @method("author_submitExtrinsic", EXTRINSIC)
-def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
+def submit_extrinsic(call: RpcCall, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and return its hash."""
 
     def then(verdict: Verdict) -> Json:
@@ -107,22 +107,22 @@ class Updates(Watcher):
         if change.kind in {"usurped", "dropped", "invalid"}:
             self.end()
 
-    def included(self, block: Block, _index: int) -> None:
+    def included(self, block: StoredBlock, _index: int) -> None:
         """Send that a best block includes the extrinsic."""
         self.notify(compact({"inBlock": hexed(block.hash)}))
 
-    def finalized(self, block: Block, _index: int) -> None:
+    def finalized(self, block: StoredBlock, _index: int) -> None:
         """Send that a final block includes the extrinsic, and end."""
         self.notify(compact({"finalized": hexed(block.hash)}))
         self.end()
 
-    def retracted(self, block: Block) -> None:
+    def retracted(self, block: StoredBlock) -> None:
         """Send that the extrinsic's block is no longer on the best chain."""
         self.notify(compact({"retracted": hexed(block.hash)}))
 
 
 @method("author_submitAndWatchExtrinsic", EXTRINSIC, live=True)
-def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
+def submit_and_watch(call: RpcCall, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and subscribe to its status."""
 
     def then(verdict: Verdict) -> Json:
@@ -140,13 +140,13 @@ unsubscribes("author_unwatchExtrinsic", Updates.group)
 
 
 @method("author_pendingExtrinsics")
-def pending(call: Call) -> Json:
+def pending(call: RpcCall) -> Json:
     """Return the extrinsics in the pool that are ready for a block."""
     return [hexed(extrinsic) for extrinsic in call.node.pools[call.chain].pending()]
 
 
 @method("system_accountNextIndex", Param("account", text), aliases=("account_nextIndex",))
-def next_index(call: Call, address: str) -> Json:
+def next_index(call: RpcCall, address: str) -> Json:
     """Return the next nonce of an account, counting its extrinsics in the pool."""
     try:
         account = decode_address(address)
@@ -155,7 +155,7 @@ def next_index(call: Call, address: str) -> Json:
     return call.node.pools[call.chain].next_index(call.node.at(call.view.best), account)
 
 
-def _tried(call: Call, extrinsic: bytes, at: bytes | None, run: Callable[[At], bytes]) -> bytes:
+def _tried(call: RpcCall, extrinsic: bytes, at: bytes | None, run: Callable[[At], bytes]) -> bytes:
     """Call `run` with the block `at` and return its result.
 
     Raises `RpcError` 2 if `extrinsic`, which `run` reads, is too long or cannot be decoded.
@@ -172,14 +172,14 @@ def _cannot_try(reason: str) -> RpcError:
     return RpcError(2, "Unable to dry run extrinsic", reason)
 
 
-def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> scale.Reader:
+def _query(call: RpcCall, function: str, extrinsic: bytes, at: bytes | None) -> scale.Reader:
     """Call a fee function with an extrinsic and its length, and return a reader of its result."""
     data = extrinsic + scale.u32.encode(len(extrinsic))
     return scale.Reader(_tried(call, extrinsic, at, lambda where: api.call(where, function, data)))
 
 
 @method("payment_queryInfo", EXTRINSIC, AT, executing=True)
-def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
+def query_info(call: RpcCall, extrinsic: bytes, at: bytes | None) -> Json:
     """Return the weight and the fee of an extrinsic without its tip."""
     reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
     weight = read_weight(reader)
@@ -188,7 +188,7 @@ def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 
 
 @method("payment_queryFeeDetails", EXTRINSIC, AT, executing=True)
-def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
+def query_fee_details(call: RpcCall, extrinsic: bytes, at: bytes | None) -> Json:
     """Return the parts of an extrinsic's fee."""
     reader = _query(call, "TransactionPaymentApi_query_fee_details", extrinsic, at)
     if not reader.boolean():
@@ -198,6 +198,6 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 
 
 @method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, executing=True)
-def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
+def dry_run(call: RpcCall, extrinsic: bytes, at: bytes | None) -> Json:
     """Return the `ApplyExtrinsicResult` of an extrinsic in the next block."""
     return hexed(_tried(call, extrinsic, at, lambda where: api.dry_run(where, extrinsic)))

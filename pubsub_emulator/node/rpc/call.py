@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import TypeVar
 
-from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.block import Chain, StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance, ChainView
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, method_not_found, refused
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.node.rpc.params import Param, text
-from pubsub_emulator.node.rpc.session import RpcSubscription, Session
+from pubsub_emulator.node.rpc.session import RpcSession, RpcSubscription
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 
@@ -20,13 +20,13 @@ Tells = TypeVar("Tells", bound=Callable[..., Iterable[str]])
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class RpcCall:
     """The context of one call."""
 
-    node: Node
+    node: RpcNode
     chain: Chain
     """The chain whose path the request was sent to."""
-    session: Session | None
+    session: RpcSession | None
     """The connection, or `None` for a request over HTTP POST."""
     opened: list[RpcSubscription] | None = None
     """Subscriptions whose events must wait for the answer, because it contains their ids."""
@@ -36,14 +36,14 @@ class Call:
         """Return the present view of the chain."""
         return self.node.timeline.views[self.chain]
 
-    def find(self, name: bytes | None) -> Block | None:
+    def find(self, name: bytes | None) -> StoredBlock | None:
         """Return a block by its hash, or the best block if `name` is `None`.
 
         Returns `None` if the block is not stored.
         """
         return self.view.best if name is None else self.node.timeline.block(self.chain, name)
 
-    def block(self, name: bytes | None) -> Block:
+    def block(self, name: bytes | None) -> StoredBlock:
         """Return a block as `find` does. Raises `RpcError` 4003 if it is not stored."""
         if name is None:
             return self.view.best
@@ -110,7 +110,7 @@ def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
     def declare(tell: Tells) -> Tells:
         @method(name, *params, live=True)
         @wraps(tell)
-        def subscribe(call: Call, *wanted: object) -> Json:
+        def subscribe(call: RpcCall, *wanted: object) -> Json:
             return call.open(
                 Stream(call.chain, event, lambda advance: tell(call, advance, *wanted))
             )
@@ -125,7 +125,7 @@ def unsubscribes(name: str, group: str, *aliases: str) -> None:
     """Declare a method that ends a subscription of a group and returns whether there was one."""
 
     @method(name, Param("subscription", text), aliases=aliases, live=True)
-    def unsubscribe(call: Call, subscription: str) -> Json:
+    def unsubscribe(call: RpcCall, subscription: str) -> Json:
         return call.session is not None and call.session.remove(subscription, group)
 
 

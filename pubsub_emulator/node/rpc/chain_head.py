@@ -10,9 +10,9 @@ from itertools import chain as chained
 from typing import Final, TypeVar
 
 from pubsub_emulator.node.at import runtime_version
-from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.block import StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance, ChainView
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
 from pubsub_emulator.node.rpc.method import Handler, Json, method
@@ -62,14 +62,14 @@ class Follow(RpcSubscription):
     group = "chainHead"
     overflow = Overflow.STOP
 
-    def __init__(self, call: Call, *, with_runtime: bool) -> None:
+    def __init__(self, call: RpcCall, *, with_runtime: bool) -> None:
         super().__init__(call.chain)
         self.with_runtime = with_runtime
-        self.pinned: dict[Hash, Block] = {}
+        self.pinned: dict[Hash, StoredBlock] = {}
         self.operations: dict[str, Operation] = {}
         """The running and paused operations by id."""
         self._node = call.node
-        self._best: Block | None = None
+        self._best: StoredBlock | None = None
         """The best block that was reported last."""
         self._count = 0
         """The number of operations so far, for their ids."""
@@ -139,7 +139,7 @@ class Follow(RpcSubscription):
         self.pinned.clear()
         self.operations.clear()
 
-    def _report(self, block: Block) -> None:
+    def _report(self, block: StoredBlock) -> None:
         """Report a new block, with its runtime if the code differs from that of its parent."""
         self._pin(block)
         above = block.header.parent_hash
@@ -156,18 +156,18 @@ class Follow(RpcSubscription):
             )
         self.notify(compact(event))
 
-    def _report_best(self, block: Block) -> None:
+    def _report_best(self, block: StoredBlock) -> None:
         self._best = block
         self.notify(f'{{"event":"bestBlockChanged","bestBlockHash":"{hexed(block.hash)}"}}')
 
-    def _pin(self, block: Block) -> None:
+    def _pin(self, block: StoredBlock) -> None:
         if block.hash not in self.pinned:
             self.pinned[block.hash] = block
             self._node.timeline.pin(block)
 
     # For the methods below
 
-    def pinned_block(self, name: bytes) -> Block:
+    def pinned_block(self, name: bytes) -> StoredBlock:
         """Return a pinned block. Raises `RpcError` -32801 if it is not pinned."""
         block = self.pinned.get(Hash(name))
         if block is None:
@@ -259,7 +259,7 @@ def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Hand
     def declare(run: Handler) -> Handler:
         @method(name, FOLLOW, *params, live=True)
         @wraps(run)
-        def find_and_run(call: Call, wanted: str, *arguments: object) -> Json:
+        def find_and_run(call: RpcCall, wanted: str, *arguments: object) -> Json:
             follow = None if call.session is None else call.session.find(wanted, Follow.group)
             return run(call, follow, *arguments) if isinstance(follow, Follow) else without
 
@@ -269,7 +269,7 @@ def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Hand
 
 
 @method("chainHead_v1_follow", Param("withRuntime", boolean), live=True)
-def begin_follow(call: Call, with_runtime: bool) -> Json:
+def begin_follow(call: RpcCall, with_runtime: bool) -> Json:
     """Open a follow and return its id. Its events report the blocks of the chain."""
     if call.session is not None:
         follows = sum(
@@ -284,20 +284,20 @@ def begin_follow(call: Call, with_runtime: bool) -> Json:
 
 
 @method("chainHead_v1_unfollow", FOLLOW, live=True)
-def unfollow(call: Call, name: str) -> None:
+def unfollow(call: RpcCall, name: str) -> None:
     """End a follow and unpin its blocks."""
     if call.session is not None:
         call.session.remove(name, Follow.group)
 
 
 @of_follow("chainHead_v1_header", HASH)
-def header(_call: Call, follow: Follow, block: bytes) -> Json:
+def header(_call: RpcCall, follow: Follow, block: bytes) -> Json:
     """Return the SCALE bytes of a pinned block's header."""
     return hexed(follow.pinned_block(block).header.encode())
 
 
 @of_follow("chainHead_v1_body", HASH, without=LIMIT_REACHED)
-def body(call: Call, follow: Follow, block: bytes) -> Json:
+def body(call: RpcCall, follow: Follow, block: bytes) -> Json:
     """Start an operation that sends a pinned block's extrinsics."""
     pinned = follow.pinned_block(block)
     if follow.room_for_operations() < 1:
@@ -308,7 +308,7 @@ def body(call: Call, follow: Follow, block: bytes) -> Json:
     return _started(call, follow, Operation(follow, iter(done)))
 
 
-def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> Json:
+def _started(call: RpcCall, follow: Follow, operation: Operation, **more: int) -> Json:
     """Start an operation and return the answer, with the members `more`."""
     # The operation's events must follow the answer, which contains its id.
     call.hold(follow)
@@ -319,7 +319,7 @@ _ARGUMENTS: Final = (Param("function", text), Param("callParameters", hexadecima
 
 
 @of_follow("chainHead_v1_call", HASH, *_ARGUMENTS, without=LIMIT_REACHED)
-def call_runtime(call: Call, follow: Follow, block: bytes, function: str, data: bytes) -> Json:
+def call_runtime(call: RpcCall, follow: Follow, block: bytes, function: str, data: bytes) -> Json:
     """Start an operation that calls a runtime function on a pinned block."""
     pinned = follow.pinned_block(block)
     if not follow.with_runtime:
@@ -330,7 +330,7 @@ def call_runtime(call: Call, follow: Follow, block: bytes, function: str, data: 
     return _started(call, follow, Operation(follow, work))
 
 
-def _call_event(call: Call, block: Block, function: str, data: bytes) -> Event:
+def _call_event(call: RpcCall, block: StoredBlock, function: str, data: bytes) -> Event:
     """Call a runtime function and return the event with its result or its error."""
     try:
         return {"event": "operationCallDone", "output": hexed(run(call, block, function, data))}
@@ -340,7 +340,7 @@ def _call_event(call: Call, block: Block, function: str, data: bytes) -> Event:
 
 @of_follow("chainHead_v1_storage", HASH, UNPAGED_ITEMS, CHILD_TRIE, without=LIMIT_REACHED)
 def storage(
-    call: Call, follow: Follow, block: bytes, items: list[Query], child: bytes | None
+    call: RpcCall, follow: Follow, block: bytes, items: list[Query], child: bytes | None
 ) -> Json:
     """Start an operation that sends storage entries of a pinned block.
 
@@ -354,7 +354,7 @@ def storage(
     return _started(call, follow, operation, discardedItems=len(items) - len(taken))
 
 
-def _storage_events(block: Block, items: list[Query], child: bytes | None) -> Iterator[Event]:
+def _storage_events(block: StoredBlock, items: list[Query], child: bytes | None) -> Iterator[Event]:
     """Yield the events of a storage operation.
 
     Single entries come first, in one event. Listings are sent in pages. After each page but the
@@ -382,7 +382,7 @@ def _storage_events(block: Block, items: list[Query], child: bytes | None) -> It
 
 
 @of_follow("chainHead_v1_continue", OPERATION)
-def go_on(_call: Call, follow: Follow, name: str) -> None:
+def go_on(_call: RpcCall, follow: Follow, name: str) -> None:
     """Continue a paused storage operation. Raises `RpcError` -32803 if it is not paused."""
     operation = follow.operations.get(name)
     if operation is not None:
@@ -394,7 +394,7 @@ def go_on(_call: Call, follow: Follow, name: str) -> None:
 
 
 @of_follow("chainHead_v1_stopOperation", OPERATION)
-def stop_operation(_call: Call, follow: Follow, name: str) -> None:
+def stop_operation(_call: RpcCall, follow: Follow, name: str) -> None:
     """Stop an operation. It sends no more events."""
     follow.operations.pop(name, None)
 
@@ -404,6 +404,6 @@ def _hashes(value: object) -> list[bytes]:
 
 
 @of_follow("chainHead_v1_unpin", Param("hashOrHashes", _hashes))
-def unpin(_call: Call, follow: Follow, hashes: list[bytes]) -> None:
+def unpin(_call: RpcCall, follow: Follow, hashes: list[bytes]) -> None:
     """Unpin one or several blocks."""
     follow.unpin(hashes)

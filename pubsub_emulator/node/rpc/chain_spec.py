@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import CLIENT, PROPERTIES
 from pubsub_emulator.primitives.hexadecimal import hexed
 
 
 @method("rpc_methods")
-def rpc_methods(call: Call) -> Json:
+def rpc_methods(call: RpcCall) -> Json:
     """Return the names of all methods that can be called over this kind of connection."""
     allowed = (
         name
@@ -20,25 +20,25 @@ def rpc_methods(call: Call) -> Json:
 
 
 @method("system_chain", aliases=("chainSpec_v1_chainName",))
-def chain_name(call: Call) -> Json:
+def chain_name(call: RpcCall) -> Json:
     """Return the chain's name."""
     return call.node.chain_name(call.chain)
 
 
 @method("chainSpec_v1_genesisHash", aliases=("archive_v1_genesisHash",))
-def genesis_hash(call: Call) -> Json:
+def genesis_hash(call: RpcCall) -> Json:
     """Return the hash of the chain's first block."""
     return hexed(call.view.genesis.hash)
 
 
 @method("system_version")
-def system_version(call: Call) -> Json:
+def system_version(call: RpcCall) -> Json:
     """Return the version of the client software."""
     return call.node.version
 
 
 @method("system_syncState")
-def system_sync_state(call: Call) -> Json:
+def system_sync_state(call: RpcCall) -> Json:
     """Return the numbers of the first, present and highest blocks."""
     best = call.view.best.number
     return {"startingBlock": 0, "currentBlock": best, "highestBlock": best}
@@ -58,7 +58,7 @@ _ALWAYS: Final[dict[str, Json]] = {
 
 def _declare(name: str, answer: Json) -> None:
     @method(name)
-    def always(_call: Call) -> Json:
+    def always(_call: RpcCall) -> Json:
         return answer
 
 

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.node.chain.block import RELAY, Block
+from pubsub_emulator.node.chain.block import RELAY, StoredBlock
 from pubsub_emulator.node.pool import Refused
-from pubsub_emulator.node.rpc.call import Call, attempt
+from pubsub_emulator.node.rpc.call import RpcCall, attempt
 from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.legacy_state import KEYS
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.node import Snapshot
+from pubsub_emulator.node.rpc.node import StoredSnapshot
 from pubsub_emulator.node.rpc.params import (
     AT,
     Pair,
@@ -129,7 +129,7 @@ _NEW_BLOCK: Final = fields(
 
 
 @method("dev_newBlock", Param("config", _NEW_BLOCK, optional=True), unsafe=True)
-async def new_block(call: Call, config: NewBlock | None) -> Json:
+async def new_block(call: RpcCall, config: NewBlock | None) -> Json:
     """Build blocks of this chain and return the hash of the last one.
 
     All messages and extrinsics are for the first of these blocks.
@@ -155,7 +155,7 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     return hexed(call.view.best.hash)
 
 
-def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
+def submit_all(call: RpcCall, transactions: tuple[bytes, ...]) -> None:
     """Put all extrinsics into the chain's pool, or leave it unchanged if one is refused.
 
     Raises `RpcError`.
@@ -174,7 +174,7 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
     call.node.tell_pooled(call.chain)
 
 
-async def build_on(call: Call, chain: ParaId, todo: Iterable[actions.Action] = ()) -> None:
+async def build_on(call: RpcCall, chain: ParaId, todo: Iterable[actions.Action] = ()) -> None:
     """Build relay blocks until a parachain has one more block.
 
     Raises `RpcError` with code 1 if it has none after `MOST_STEPS` relay blocks.
@@ -184,7 +184,10 @@ async def build_on(call: Call, chain: ParaId, todo: Iterable[actions.Action] = (
 
 
 async def _until(
-    call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[actions.Action] = ()
+    call: RpcCall,
+    chain: ParaId,
+    done: Callable[[StoredBlock], bool],
+    todo: Iterable[actions.Action] = (),
 ) -> None:
     """Build relay blocks until a parachain's best block satisfies `done`.
 
@@ -198,7 +201,7 @@ async def _until(
     raise refused(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
-def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
+def inputs(call: RpcCall, wanted: Messages) -> Iterable[actions.Action]:
     """Yield the actions that send the messages to the call's chain.
 
     Raises `RpcError` if the chain cannot receive messages of that kind.
@@ -221,7 +224,7 @@ def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
 
 
 @method("dev_setBlockBuildMode", Param("mode", text), unsafe=True)
-def set_build_mode(call: Call, mode: str) -> None:
+def set_build_mode(call: RpcCall, mode: str) -> None:
     """Set the mode of building: `Batch`, `Instant` (one extrinsic per block) or `Manual`."""
     modes = {"Batch": "instant", "Instant": "single", "Manual": "manual"}
     if mode not in modes:
@@ -239,7 +242,9 @@ def _entries(value: object) -> list[Pair] | dict[str, object]:
 @method(
     "dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True
 )
-async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: bytes | None) -> Json:
+async def set_storage(
+    call: RpcCall, values: list[Pair] | dict[str, object], at: bytes | None
+) -> Json:
     """Write storage with the root origin and return the hash of the block that contains it.
 
     The relay chain writes in the next block. A parachain receives a message from the relay chain,
@@ -261,7 +266,7 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
     sent = await attempt(call.node.control.build((action,)))
     if call.chain is not RELAY:
         # The message arrives with the first block whose relay parent contains it.
-        def has_arrived(block: Block) -> bool:
+        def has_arrived(block: StoredBlock) -> bool:
             return (LAST_RELAY_PARENT.get(Storage(block.state)) or 0) >= sent.number
 
         await _until(call, call.chain, has_arrived)
@@ -288,7 +293,7 @@ def _moment_in_time(value: object) -> int:
 
 
 @method("dev_timeTravel", Param("date", _moment_in_time), unsafe=True)
-async def time_travel(call: Call, milliseconds: int) -> Json:
+async def time_travel(call: RpcCall, milliseconds: int) -> Json:
     """Give the next relay block a later slot and return its time in milliseconds since 1970."""
     slot = milliseconds // SLOT
     await attempt(call.node.control.act((actions.Travel(slot=slot),)))
@@ -308,7 +313,7 @@ def place(value: object) -> int | bytes:
 
 
 @method("dev_setHead", Param("hashOrNumber", place, aliases=("hash", "number")), unsafe=True)
-async def set_head(call: Call, at: int | bytes) -> Json:
+async def set_head(call: RpcCall, at: int | bytes) -> Json:
     """Return to a block of this chain. A negative number counts from the best block."""
     view = call.view
     if isinstance(at, bytes):
@@ -324,7 +329,7 @@ async def set_head(call: Call, at: int | bytes) -> Json:
 
 
 @method("dev_snapshot", Param("before", text, optional=True), unsafe=True)
-def snapshot(call: Call, before: str | None) -> Json:
+def snapshot(call: RpcCall, before: str | None) -> Json:
     """Store the present state of the network and return the name of the snapshot.
 
     With `before`, a description of the following action, the snapshot is listed by `pubsub_undos`.
@@ -336,7 +341,7 @@ def snapshot(call: Call, before: str | None) -> Json:
     for block in node.timeline.newest.heads.values():
         node.timeline.pin(block)
     name = f"{len(node.snapshots) + node.reverted + 1:#x}"
-    node.snapshots[name] = Snapshot(
+    node.snapshots[name] = StoredSnapshot(
         node.timeline.newest,
         pending=tuple(node.live.pending),
         pools={chain: pool.copy() for chain, pool in node.pools.items()},
@@ -346,7 +351,7 @@ def snapshot(call: Call, before: str | None) -> Json:
 
 
 @method("pubsub_undos", unsafe=True)
-def undos(call: Call) -> Json:
+def undos(call: RpcCall) -> Json:
     """Return the snapshots that were taken for undoing, the oldest first.
 
     Each has its name (`id`), the action that followed (`what`), and its relay block (`at`).
@@ -359,7 +364,7 @@ def undos(call: Call) -> Json:
 
 
 @method("dev_revert", Param("id", text), unsafe=True)
-async def revert(call: Call, name: str) -> Json:
+async def revert(call: RpcCall, name: str) -> Json:
     """Return to a snapshot and delete it together with all later ones."""
     if not await restore(call, name):
         return False
@@ -370,7 +375,7 @@ async def revert(call: Call, name: str) -> Json:
 
 
 @method("dev_restore", Param("id", text), unsafe=True)
-async def restore(call: Call, name: str) -> Json:
+async def restore(call: RpcCall, name: str) -> Json:
     """Return to a snapshot without deleting any, and return whether it exists."""
     stored = call.node.snapshots.get(name)
     if stored is None:
@@ -381,7 +386,7 @@ async def restore(call: Call, name: str) -> Json:
 
 
 @method("dev_forget", Param("id", text), unsafe=True)
-def drop(call: Call, name: str) -> Json:
+def drop(call: RpcCall, name: str) -> Json:
     """Delete a snapshot and return whether it existed."""
     stored = call.node.snapshots.pop(name, None)
     if stored is None:
@@ -393,7 +398,7 @@ def drop(call: Call, name: str) -> Json:
 
 
 @method("dev_getReadProof", KEYS, AT, unsafe=True, heavy=True)
-def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+def get_read_proof(call: RpcCall, keys: list[bytes], at: bytes | None) -> Json:
     """Return the trie nodes that prove keys of a block, and the state root to verify them with."""
     block = call.block(at)
     nodes: dict[Hash, bytes] = {}

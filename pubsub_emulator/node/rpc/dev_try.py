@@ -12,9 +12,9 @@ from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.arguments import BadRequest
 from pubsub_emulator.node.api.runs import CannotRun, Phase, run_block
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.node.chain.block import RELAY, Chain, Moment, StoredBlock
 from pubsub_emulator.node.chain.live import LiveNetwork
-from pubsub_emulator.node.rpc.call import Call, attempt
+from pubsub_emulator.node.rpc.call import RpcCall, attempt
 from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, inputs
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import refused
@@ -107,7 +107,7 @@ _DRY_RUN: Final = fields(
 
 
 @method("dev_dryRun", Param("config", _DRY_RUN), unsafe=True)
-async def dry_run(call: Call, config: DryRun) -> Json:
+async def dry_run(call: RpcCall, config: DryRun) -> Json:
     """Return the storage that an extrinsic or messages would change.
 
     The default answer has old and new values and their difference in the form of jsondiffpatch.
@@ -146,7 +146,7 @@ def _try(at: At, extrinsic: bytes | _Unsigned) -> Changes:
         raise refused(error) from error
 
 
-async def _send(call: Call, block: Block, todo: list[actions.Action]) -> Changes:
+async def _send(call: RpcCall, block: StoredBlock, todo: list[actions.Action]) -> Changes:
     """Return the changes that messages make if they are sent after a block.
 
     The whole network continues from the block, so it must be the newest one of its chain after some
@@ -350,7 +350,7 @@ _RUN_BLOCK: Final = fields(
 
 
 @method("dev_runBlock", Param("config", _RUN_BLOCK), unsafe=True)
-async def run(call: Call, config: RunBlock) -> Json:
+async def run(call: RpcCall, config: RunBlock) -> Json:
     """Run a block again and return the storage that each of its parts writes.
 
     `stateRoot` is the root of the resulting state. It is not compared with that in the header.

@@ -14,13 +14,13 @@ import orjson
 
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.rpc import errors
-from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.encode import MOST_ANSWER, Written, too_big
+from pubsub_emulator.node.rpc.call import RpcCall
+from pubsub_emulator.node.rpc.encode import MOST_ANSWER, JsonText, too_big
 from pubsub_emulator.node.rpc.errors import RpcError, method_not_found
 from pubsub_emulator.node.rpc.method import Method
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.node.rpc.params import bind
-from pubsub_emulator.node.rpc.session import RpcSubscription, Session, compact
+from pubsub_emulator.node.rpc.session import RpcSession, RpcSubscription, compact
 from pubsub_emulator.primitives.errors import PubsubError
 
 MEBIBYTE: Final = 1_048_576
@@ -45,7 +45,7 @@ REQUEST: Final = RequestLimits()
 """The default limits."""
 
 
-class Answer(NamedTuple):
+class RpcAnswer(NamedTuple):
     """The text of an answer, and the subscriptions that were opened by the call."""
 
     text: str | None
@@ -54,14 +54,14 @@ class Answer(NamedTuple):
     """Subscriptions whose events may be sent once the answer has been sent."""
 
 
-NOTHING: Final = Answer(None)
+NOTHING: Final = RpcAnswer(None)
 _INVALID: Final = RpcError(errors.INVALID_REQUEST, "Invalid request")
 
 
 class Later(NamedTuple):
     """An answer that has to be awaited."""
 
-    work: Coroutine[object, None, Answer]
+    work: Coroutine[object, None, RpcAnswer]
     heavy: bool
     """Whether it takes long. A connection works on one heavy answer at a time."""
 
@@ -121,7 +121,7 @@ class Dispatcher:
     """
 
     def __init__(
-        self, node: Node, limits: RequestLimits | None = None, observed: Observed | None = None
+        self, node: RpcNode, limits: RequestLimits | None = None, observed: Observed | None = None
     ) -> None:
         self._node = node
         self._limits = limits or REQUEST
@@ -129,15 +129,17 @@ class Dispatcher:
         self._exact = frozenset(name for name, method in node.methods.items() if method.unsafe)
         """The methods whose parameters may contain integers beyond 64 bits."""
 
-    def handle(self, message: str | bytes, chain: Chain, session: Session | None) -> Answer | Later:
+    def handle(
+        self, message: str | bytes, chain: Chain, session: RpcSession | None
+    ) -> RpcAnswer | Later:
         """Answer one message: a single request or a batch.
 
-        Returns an `Answer`, or a `Later` that the caller has to await.
+        Returns an `RpcAnswer`, or a `Later` that the caller has to await.
         """
         try:
             request = self._parse(message)
         except RpcError as error:
-            return Answer(_failure("null", error))
+            return RpcAnswer(_failure("null", error))
         if not isinstance(request, list):
             return self._single(request, chain, session)
         return Later(self._batch(request, chain, session), heavy=True)
@@ -186,10 +188,12 @@ class Dispatcher:
             for request in requests
         )
 
-    def _single(self, request: object, chain: Chain, session: Session | None) -> Answer | Later:
+    def _single(
+        self, request: object, chain: Chain, session: RpcSession | None
+    ) -> RpcAnswer | Later:
         """Answer one request. A notification has no answer."""
         if not isinstance(request, dict):
-            return Answer(_failure("null", _INVALID))
+            return RpcAnswer(_failure("null", _INVALID))
         name = request.get("method")
         request_id = request.get("id")
         if "id" not in request and isinstance(name, str):
@@ -200,13 +204,13 @@ class Dispatcher:
             or not isinstance(request_id, str | int | None)
             or isinstance(request_id, bool)
         ):
-            return Answer(_failure("null", _INVALID))
+            return RpcAnswer(_failure("null", _INVALID))
         id_text = str(request_id) if type(request_id) is int else compact(request_id)
         if not isinstance(name, str) or request.get("jsonrpc") != "2.0":
-            return Answer(_failure(id_text, _INVALID))
-        return self._call(name, request.get("params"), id_text, Call(self._node, chain, session))
+            return RpcAnswer(_failure(id_text, _INVALID))
+        return self._call(name, request.get("params"), id_text, RpcCall(self._node, chain, session))
 
-    def _call(self, name: str, params: object, id_text: str, call: Call) -> Answer | Later:
+    def _call(self, name: str, params: object, id_text: str, call: RpcCall) -> RpcAnswer | Later:
         """Call a method by its name and return the answer, at once or as a `Later`.
 
         `id_text` is the JSON text of the request's id.
@@ -231,7 +235,7 @@ class Dispatcher:
         return self._answer(id_text, result, call)
 
     @staticmethod
-    def _run(method: Method | None, params: object, call: Call) -> object:
+    def _run(method: Method | None, params: object, call: RpcCall) -> object:
         """Call a method and return its result or an awaitable.
 
         Raises `RpcError` if the method is not available or the parameters are invalid.
@@ -246,8 +250,8 @@ class Dispatcher:
         return method.run(call, *arguments)
 
     async def _later(
-        self, work: Awaitable[object], name: str, id_text: str, call: Call, began: float
-    ) -> Answer:
+        self, work: Awaitable[object], name: str, id_text: str, call: RpcCall, began: float
+    ) -> RpcAnswer:
         """Await the result of a method and return the answer."""
         try:
             result = await work
@@ -257,43 +261,45 @@ class Dispatcher:
             self._observed.ended(name, began, failed=False)
         return self._answer(id_text, result, call)
 
-    def _answer(self, id_text: str, result: object, call: Call) -> Answer:
+    def _answer(self, id_text: str, result: object, call: RpcCall) -> RpcAnswer:
         """Return the answer with a result, or with an error if it is too long."""
-        written = result if type(result) is Written else compact(result)
+        written = result if type(result) is JsonText else compact(result)
         text = f'{{"jsonrpc":"2.0","id":{id_text},"result":{written}}}'
         if len(text) > self._limits.bytes:
-            return Answer(_failure(id_text, too_big(self._limits.bytes)), call.opened)
-        return Answer(text, call.opened)
+            return RpcAnswer(_failure(id_text, too_big(self._limits.bytes)), call.opened)
+        return RpcAnswer(text, call.opened)
 
     def _failed(
-        self, name: str, id_text: str, error: Exception, call: Call, began: float
-    ) -> Answer:
+        self, name: str, id_text: str, error: Exception, call: RpcCall, began: float
+    ) -> RpcAnswer:
         """Return the answer for an exception. Only a defect of the method is logged."""
         if self._observed is not None:
             self._observed.ended(name, began, failed=True)
         if isinstance(error, RpcError):
-            return Answer(_failure(id_text, error), call.opened)
+            return RpcAnswer(_failure(id_text, error), call.opened)
         # The state of a forked chain is read over the network, which can fail at any time.
         if isinstance(error, PubsubError) and error.is_infrastructure:
-            return Answer(
+            return RpcAnswer(
                 _failure(id_text, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened
             )
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
-        return Answer(
+        return RpcAnswer(
             _failure(id_text, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened
         )
 
-    async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
+    async def _batch(
+        self, requests: list[object], chain: Chain, session: RpcSession | None
+    ) -> RpcAnswer:
         """Answer the requests of a batch one after another.
 
         The batch is aborted as soon as the answers exceed the size limit.
         """
         if not requests:
-            return Answer(_failure("null", _INVALID))
+            return RpcAnswer(_failure("null", _INVALID))
         if len(requests) > self._limits.batch:
             why = f"Exceeded max limit of {self._limits.batch}"
-            return Answer(
+            return RpcAnswer(
                 _failure(
                     "null", RpcError(errors.BATCH_TOO_LONG, "The batch request was too large", why)
                 )
@@ -303,7 +309,7 @@ class Dispatcher:
         size = 2
         for request in requests:
             result = self._single(request, chain, session)
-            answer = result if isinstance(result, Answer) else await result.work
+            answer = result if isinstance(result, RpcAnswer) else await result.work
             opened += answer.opened or ()
             if answer.text is not None:
                 texts.append(answer.text)
@@ -313,9 +319,9 @@ class Dispatcher:
                 error = RpcError(
                     errors.BATCH_ANSWER_TOO_BIG, "The batch response was too large", why
                 )
-                return Answer(_failure("null", error), opened)
+                return RpcAnswer(_failure("null", error), opened)
             await self._node.control.breathe()
-        return Answer(f"[{','.join(texts)}]" if texts else None, opened)
+        return RpcAnswer(f"[{','.join(texts)}]" if texts else None, opened)
 
 
 def _failure(id_text: str, error: RpcError) -> str:

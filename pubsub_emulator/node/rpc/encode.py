@@ -6,7 +6,7 @@ Hexadecimal digits are in lower case.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.block import StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.errors import ANSWER_TOO_BIG, RpcError
 from pubsub_emulator.node.rpc.session import compact
@@ -55,7 +55,7 @@ def header_json(header: Header) -> dict[str, object]:
     }
 
 
-def block_json(block: Block) -> dict[str, object]:
+def block_json(block: StoredBlock) -> dict[str, object]:
     """Return a block in the form of `chain_getBlock`."""
     extrinsics = [hexed(extrinsic) for extrinsic in block.body]
     return {
@@ -64,7 +64,7 @@ def block_json(block: Block) -> dict[str, object]:
     }
 
 
-class Written(str):
+class JsonText(str):
     """A result that is already JSON text. It is inserted into the answer unchanged.
 
     This avoids searching megabytes of hexadecimal digits for characters to escape.
@@ -74,8 +74,8 @@ class Written(str):
 
 
 def proof_text(
-    block: Block, keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]]
-) -> Written:
+    block: StoredBlock, keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]]
+) -> JsonText:
     """Return a read proof: all trie nodes that are visited when these keys are read.
 
     `child_keys` contains the keys in child tries, by the trie's storage key.
@@ -84,10 +84,10 @@ def proof_text(
     block.state.prove(keys, child_keys, nodes)
     listed = '","0x'.join(map(bytes.hex, nodes.values()))
     array = f'["0x{listed}"]' if listed else "[]"
-    return Written(f'{{"at":"{hexed(block.hash)}","proof":{array}}}')
+    return JsonText(f'{{"at":"{hexed(block.hash)}","proof":{array}}}')
 
 
-def header_text(advance: Advance, block: Block) -> str:
+def header_text(advance: Advance, block: StoredBlock) -> str:
     """Return a header as JSON text. It is written once for all subscribers of a step."""
     text = advance.texts.get(block.hash)
     if text is None:

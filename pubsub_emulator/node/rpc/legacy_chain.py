@@ -2,7 +2,7 @@
 
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
-from pubsub_emulator.node.rpc.call import Call, unsubscribes
+from pubsub_emulator.node.rpc.call import RpcCall, unsubscribes
 from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, height
@@ -19,7 +19,7 @@ def _heights(value: object) -> int | list[int]:
     Param("number", _heights, optional=True, aliases=("hash",)),
     aliases=("chain_getHead",),
 )
-def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
+def block_hash(call: RpcCall, numbers: int | list[int] | None) -> Json:
     """Return the hashes of the best chain's blocks at some heights, or of the best block.
 
     The answer is a list if `numbers` is a list. The hash at an unknown height is null.
@@ -35,20 +35,20 @@ def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
 
 
 @method("chain_getFinalizedHead", aliases=("chain_getFinalisedHead",))
-def finalized_head(call: Call) -> Json:
+def finalized_head(call: RpcCall) -> Json:
     """Return the hash of the final block."""
     return hexed(call.view.final.hash)
 
 
 @method("chain_getHeader", AT)
-def header(call: Call, at: bytes | None) -> Json:
+def header(call: RpcCall, at: bytes | None) -> Json:
     """Return a header, or null if the block is not stored."""
     block = call.find(at)
     return None if block is None else header_json(block.header)
 
 
 @method("chain_getBlock", AT)
-def block(call: Call, at: bytes | None) -> Json:
+def block(call: RpcCall, at: bytes | None) -> Json:
     """Return a block, or null if it is not stored."""
     found = call.find(at)
     return None if found is None else block_json(found)
@@ -118,7 +118,7 @@ def _declare(kind: type[Heads], name: str, *aliases: str) -> None:
     """Declare the methods that begin and end a subscription of a kind."""
 
     @method(name, aliases=aliases, live=True)
-    def subscribe(call: Call) -> Json:
+    def subscribe(call: RpcCall) -> Json:
         return call.begin(kind(call.chain))
 
     ending, *others = (

@@ -7,8 +7,8 @@ child tries.
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.chain.block import StoredBlock
+from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
 from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, page
@@ -32,7 +32,7 @@ def child_key(prefixed: bytes) -> bytes:
     return prefixed[len(CHILD_STORAGE_PREFIX) :]
 
 
-def _trie(block: Block, prefixed: bytes) -> StateTrie | None:
+def _trie(block: StoredBlock, prefixed: bytes) -> StateTrie | None:
     return block.state.children.get(child_key(prefixed))
 
 
@@ -40,7 +40,7 @@ def _declare(ending: str, shown: Callable[[bytes], Json]) -> None:
     """Declare `childstate_getStorage…`, which returns a value as `shown` converts it."""
 
     @method(f"childstate_getStorage{ending}", CHILD, KEY, AT)
-    def get(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
+    def get(call: RpcCall, child: bytes, key: bytes, at: bytes | None) -> Json:
         trie = _trie(call.block(at), child)
         value = None if trie is None else trie.get(key)
         return None if value is None else shown(value)
@@ -52,7 +52,7 @@ _declare("Size", len)
 
 
 @method("childstate_getStorageEntries", CHILD, KEYS, AT, heavy=True)
-def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
+def get_storage_entries(call: RpcCall, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Return the values of several keys."""
     trie = _trie(call.block(at), child)
     values = (None if trie is None else maybe_hexed(trie.get(key)) for key in keys)
@@ -60,7 +60,7 @@ def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes |
 
 
 @method("childstate_getKeys", CHILD, PREFIX, AT, heavy=True)
-def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -> Json:
+def get_keys(call: RpcCall, child: bytes, prefix: bytes | None, at: bytes | None) -> Json:
     """Return all keys that begin with `prefix`."""
     trie = _trie(call.block(at), child)
     return list(fitting(map(hexed, () if trie is None else trie.keys(prefix or b"")), len))
@@ -77,7 +77,7 @@ def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -
     heavy=True,
 )
 def get_keys_paged(
-    call: Call,
+    call: RpcCall,
     child: bytes,
     prefix: bytes | None,
     count: int,
@@ -90,7 +90,7 @@ def get_keys_paged(
 
 
 @method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True, few_keys=64)
-def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
+def get_child_read_proof(call: RpcCall, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Return the trie nodes that prove keys of a child trie.
 
     They include the path to the child trie's root in the top trie.

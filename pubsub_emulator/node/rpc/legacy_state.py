@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from pubsub_emulator.node import api
 from pubsub_emulator.node.at import metadata, runtime_version
-from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.block import Chain, StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance, ChainView, Timeline
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
-from pubsub_emulator.node.rpc.call import Call, unsubscribes
+from pubsub_emulator.node.rpc.call import RpcCall, unsubscribes
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, method
@@ -45,20 +45,20 @@ START: Final = Param("startKey", hexadecimal, optional=True, aliases=("start",))
 
 
 @method("state_getStorage", KEY, AT, aliases=("state_getStorageAt",))
-def get_storage(call: Call, key: bytes, at: bytes | None) -> Json:
+def get_storage(call: RpcCall, key: bytes, at: bytes | None) -> Json:
     """Return the value of a key."""
     return maybe_hexed(call.block(at).state.top.get(key))
 
 
 @method("state_getStorageHash", KEY, AT, aliases=("state_getStorageHashAt",))
-def get_storage_hash(call: Call, key: bytes, at: bytes | None) -> Json:
+def get_storage_hash(call: RpcCall, key: bytes, at: bytes | None) -> Json:
     """Return the BLAKE2-256 hash of a value."""
     value = call.block(at).state.top.get(key)
     return None if value is None else hexed(blake2_256(value))
 
 
 @method("state_getStorageSize", KEY, AT, aliases=("state_getStorageSizeAt",), heavy=True)
-def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
+def get_storage_size(call: RpcCall, key: bytes, at: bytes | None) -> Json:
     """Return the size of a value, or of all values whose keys begin with `key`, in bytes."""
     top = call.block(at).state.top
     value = top.get(key)
@@ -71,7 +71,7 @@ def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
     "state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",), heavy=True
 )
 def get_keys_paged(
-    call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
+    call: RpcCall, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
 ) -> Json:
     """Return at most `count` keys after `start`."""
     return page(call.block(at).state.top.keys(prefix or b"", start or None), count)
@@ -88,18 +88,18 @@ def page(keys: Iterable[bytes], count: int) -> Json:
 
 
 @method("state_getKeys", PREFIX, AT, heavy=True)
-def get_keys(call: Call, prefix: bytes | None, at: bytes | None) -> Json:
+def get_keys(call: RpcCall, prefix: bytes | None, at: bytes | None) -> Json:
     """Return all keys that begin with `prefix`."""
     return list(fitting(map(hexed, call.block(at).state.top.keys(prefix or b"")), len))
 
 
 @method("state_queryStorageAt", KEYS, AT, heavy=True)
-def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+def query_storage_at(call: RpcCall, keys: list[bytes], at: bytes | None) -> Json:
     """Return the values of several keys."""
     return [_changes(call.block(at), keys)]
 
 
-def _changes(block: Block, keys: Iterable[bytes]) -> dict[str, Any]:
+def _changes(block: StoredBlock, keys: Iterable[bytes]) -> dict[str, Any]:
     """Return a storage change set with the values of these keys.
 
     Raises `RpcError` if it is too long for an answer.
@@ -118,7 +118,7 @@ _TO: Final = Param("toBlock", block_hash, optional=True, aliases=("to",))
 
 
 @method("state_queryStorage", KEYS, _FROM, _TO, heavy=True)
-def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
+def query_storage(call: RpcCall, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
     """Return the values of keys at the first block of a range, and later changes by block.
 
     Raises `RpcError` 4001 unless both blocks are on the best chain and in order.
@@ -143,8 +143,8 @@ def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | Non
 
 
 def _changed_in(
-    view: ChainView, before: Block, last: int, order: Mapping[bytes, int]
-) -> Iterator[tuple[Block, list[bytes]]]:
+    view: ChainView, before: StoredBlock, last: int, order: Mapping[bytes, int]
+) -> Iterator[tuple[StoredBlock, list[bytes]]]:
     """Yield each block after `before` that changes some keys, up to height `last`.
 
     `order` contains the keys with their indices. Each block comes with its changed keys in order.
@@ -161,7 +161,7 @@ def _changed_in(
 
 
 @method("state_getReadProof", KEYS, AT, heavy=True)
-def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+def get_read_proof(call: RpcCall, keys: list[bytes], at: bytes | None) -> Json:
     """Return the trie nodes that are visited when keys are read."""
     return proof_text(call.block(at), keys, {})
 
@@ -169,7 +169,7 @@ def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
 # The runtime
 
 
-def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
+def run(call: RpcCall, block: StoredBlock, name: str, data: bytes) -> bytes:
     """Call a runtime function at a block. Raises `RpcError` 4003."""
     if len(data) > MOST_ARGUMENTS:
         raise execution_failed(
@@ -190,13 +190,13 @@ _DATA: Final = Param("bytes", hexadecimal, aliases=("data",))
 
 
 @method("state_call", _FUNCTION, _DATA, AT, aliases=("state_callAt",), executing=True)
-def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
+def state_call(call: RpcCall, name: str, data: bytes, at: bytes | None) -> Json:
     """Call a runtime function."""
     return hexed(run(call, call.block(at), name, data))
 
 
 @method("state_getMetadata", AT)
-def get_metadata(call: Call, at: bytes | None) -> Json:
+def get_metadata(call: RpcCall, at: bytes | None) -> Json:
     """Return the metadata of version 14."""
     return hexed(metadata(call.node.at(call.block(at)), 14))
 
@@ -217,7 +217,7 @@ def version_json(version: RuntimeVersion) -> dict[str, object]:
 
 
 @method("state_getRuntimeVersion", AT, aliases=("chain_getRuntimeVersion",))
-def get_runtime_version(call: Call, at: bytes | None) -> Json:
+def get_runtime_version(call: RpcCall, at: bytes | None) -> Json:
     """Return the runtime's version."""
     return version_json(runtime_version(call.node.at(call.block(at))))
 
@@ -226,7 +226,7 @@ def get_runtime_version(call: Call, at: bytes | None) -> Json:
 
 
 def changed_entries(
-    timeline: Timeline, advance: Advance, block: Block
+    timeline: Timeline, advance: Advance, block: StoredBlock
 ) -> Mapping[bytes, bytes | None]:
     """Return the keys of the top trie that a block changed, with their new values.
 
@@ -277,14 +277,14 @@ class StorageChanges(RpcSubscription):
             changed = changed_entries(self._timeline, advance, block)
             self._send(block, sorted(changed.keys() & self.keys.keys(), key=self.keys.__getitem__))
 
-    def _send(self, block: Block, keys: list[bytes]) -> None:
+    def _send(self, block: StoredBlock, keys: list[bytes]) -> None:
         """Send the values of changed keys, if there are any."""
         if keys:
             self.notify(compact(_changes(block, keys)))
 
 
 @method("state_subscribeStorage", KEYS, live=True)
-def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
+def subscribe_storage(call: RpcCall, keys: list[bytes]) -> Json:
     """Subscribe to the values of keys and their changes."""
     return call.begin(StorageChanges(call.chain, keys, call.node.timeline))
 
@@ -299,7 +299,7 @@ class RuntimeVersions(RpcSubscription):
     group = "runtimeVersion"
     overflow = Overflow.NEWEST
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: RpcCall) -> None:
         super().__init__(call.chain)
         self._node = call.node
         self._known: RuntimeVersion | None = None
@@ -314,7 +314,7 @@ class RuntimeVersions(RpcSubscription):
         if change.view.best.state.top.get(CODE) != change.before.state.top.get(CODE):
             self._report(change.view.best)
 
-    def _report(self, block: Block) -> None:
+    def _report(self, block: StoredBlock) -> None:
         """Send the version at a block, unless it was sent last."""
         version = runtime_version(self._node.at(block))
         if version != self._known:
@@ -323,7 +323,7 @@ class RuntimeVersions(RpcSubscription):
 
 
 @method("state_subscribeRuntimeVersion", aliases=("chain_subscribeRuntimeVersion",), live=True)
-def subscribe_runtime_version(call: Call) -> Json:
+def subscribe_runtime_version(call: RpcCall) -> Json:
     """Subscribe to the runtime's version and its changes."""
     return call.begin(RuntimeVersions(call))
 

@@ -9,12 +9,12 @@ from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.node.chain.block import RELAY, Chain, Moment, StoredBlock
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.method import Method
-from pubsub_emulator.node.rpc.session import Session
+from pubsub_emulator.node.rpc.session import RpcSession
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.version import VERSION
@@ -82,7 +82,7 @@ class Control(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StoredSnapshot:
     """A moment that `dev_snapshot` stored."""
 
     moment: Moment
@@ -97,7 +97,7 @@ class Snapshot:
 
 
 @dataclass(slots=True)
-class Node:
+class RpcNode:
     """Everything that methods can use."""
 
     name: str
@@ -116,19 +116,19 @@ class Node:
     """Whether unsafe methods are available (`--dev`)."""
     floor: int = 0
     """The height of the newest relay block when the node started."""
-    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    snapshots: dict[str, StoredSnapshot] = field(default_factory=dict)
     """The snapshots by name, the oldest first."""
     branch: str = "main"
     """The name of the present branch of the network."""
     reverted: int = 0
     """The number of deleted snapshots. It is part of new names, so that no name is used twice."""
-    sessions: dict[Session, None] = field(default_factory=dict)
+    sessions: dict[RpcSession, None] = field(default_factory=dict)
     """The open connections. The dictionary is an ordered set."""
     version: str = VERSION
     """The version of the client software."""
     draw: Callable[[str, Mapping[str, object]], str] | None = None
     """Renders a difference as an HTML page, given a title. `None` if the node renders nothing."""
-    explain: Callable[["Node", Moment, Moment, BlockRecord], dict[str, object]] | None = None
+    explain: Callable[["RpcNode", Moment, Moment, BlockRecord], dict[str, object]] | None = None
     """Renders a candidate, given the moments before and after it. `None` if the node renders
     nothing.
     """
@@ -140,7 +140,7 @@ class Node:
         """Return the present network."""
         return self.live.network
 
-    def at(self, block: Block) -> At:
+    def at(self, block: StoredBlock) -> At:
         """Return a block as runtime calls see it."""
         relay = self.network.relay.runtime if block.chain is RELAY else None
         genesis = self.timeline.genesis.heads[block.chain].hash

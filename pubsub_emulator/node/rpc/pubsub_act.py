@@ -6,7 +6,7 @@ Requests that cannot be fulfilled are errors with code 1.
 from typing import Final
 
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.node.rpc.call import Call, attempt
+from pubsub_emulator.node.rpc.call import RpcCall, attempt
 from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import (
@@ -35,7 +35,7 @@ Item = tuple[ParaId, tuple[PubsubKey, ...]]
 """A publisher with the keys to subscribe to."""
 
 
-async def act(call: Call, action: actions.Action) -> int | None:
+async def act(call: RpcCall, action: actions.Action) -> int | None:
     """Apply an action before the next step and request a step if the action needs one.
 
     Returns the result of the action. Raises `RpcError` with code 1.
@@ -54,13 +54,15 @@ async def act(call: Call, action: actions.Action) -> int | None:
     Param("ttl", u32, optional=True),
     unsafe=True,
 )
-async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> None:
+async def publish(
+    call: RpcCall, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None
+) -> None:
     """Let a parachain publish a value under a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
 
 
 @method("pubsub_delete", PARA, Param("keys", list_of(pubsub_key)), unsafe=True)
-async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> None:
+async def delete(call: RpcCall, chain: ParaId, keys: list[PubsubKey]) -> None:
     """Delete keys of a publisher with the next relay block.
 
     The publisher's manager signs the call; for a system parachain, root makes it.
@@ -69,7 +71,7 @@ async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> None:
 
 
 @method("pubsub_order", PARA, Param("call", text), Param("publisher", para), unsafe=True)
-async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None:
+async def order(call: RpcCall, chain: ParaId, name: str, publisher: ParaId) -> None:
     """Let governance send a subscriber a call about a publisher with the next relay block."""
     if name not in SUBSCRIBER_CALLS:
         raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is expected")
@@ -85,7 +87,7 @@ def _item(value: object) -> Item:
 
 
 @method("pubsub_setSubscriptions", PARA, Param("items", list_of(_item)), unsafe=True)
-async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Json:
+async def set_subscriptions(call: RpcCall, chain: ParaId, items: list[Item]) -> Json:
     """Replace the subscriptions of a parachain and return its new spec version."""
     version = await act(call, actions.Subscribe(para=chain, items=tuple(items)))
     return {"specVersion": version}
@@ -104,7 +106,7 @@ def _relay_key(value: object) -> RelayStorageKey:
     Param("keys", list_of(_relay_key, MAX_EXTRA_KEYS)),
     unsafe=True,
 )
-async def request_keys(call: Call, chain: ParaId, keys: list[RelayStorageKey]) -> Json:
+async def request_keys(call: RpcCall, chain: ParaId, keys: list[RelayStorageKey]) -> Json:
     """Replace the relay keys that a parachain requests besides its subscriptions.
 
     A key is `Pallet.Item`, `Paras.Heads(2000)`, `0x` and digits, or `child:STORAGE_KEY/KEY`.
@@ -115,7 +117,7 @@ async def request_keys(call: Call, chain: ParaId, keys: list[RelayStorageKey]) -
 
 
 @method("pubsub_setRuntime", PARA, Param("code", hexadecimal), unsafe=True)
-async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
+async def set_runtime(call: RpcCall, chain: ParaId, code: bytes) -> Json:
     """Replace the runtime of a parachain by the SCALE bytes of another spec."""
     version = await act(call, actions.Upgrade(para=chain, code=code))
     return {"specVersion": version}
@@ -124,7 +126,7 @@ async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
 @method(
     "pubsub_setStorage", Param("chain", para, optional=True), Param("values", pairs_of), unsafe=True
 )
-async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> None:
+async def set_storage(call: RpcCall, chain: ParaId | None, values: list[Pair]) -> None:
     """Write storage of a parachain or of the relay chain with the root origin.
 
     In the next relay block, the relay chain writes, or sends a message to the parachain.
@@ -147,7 +149,7 @@ _COLLATOR: Final = Param("collator", u32, optional=True)
     "pubsub_cheat", PARA, _STRATEGIES, _COLLATOR, Param("rate", _share, optional=True), unsafe=True
 )
 async def cheat(
-    call: Call, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None
+    call: RpcCall, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None
 ) -> Json:
     """Replace an honest collator by a cheating one.
 
@@ -161,6 +163,6 @@ async def cheat(
 
 
 @method("pubsub_honest", PARA, unsafe=True)
-async def honest(call: Call, chain: ParaId) -> Json:
+async def honest(call: RpcCall, chain: ParaId) -> Json:
     """Make all collators of a parachain honest."""
     return {"collators": await act(call, actions.Honest(para=chain))}

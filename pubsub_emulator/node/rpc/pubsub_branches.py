@@ -7,7 +7,7 @@ branch's name.
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.dev import drop, place, restore, set_head
 from pubsub_emulator.node.rpc.dev import snapshot as take_snapshot
 from pubsub_emulator.node.rpc.errors import refused
@@ -35,7 +35,7 @@ NAME: Final = Param("name", _name)
 
 
 @method("pubsub_branches", unsafe=True)
-def branches(call: Call) -> Json:
+def branches(call: RpcCall) -> Json:
     """Return the name of the present branch, and the other branches in the order they were left.
 
     Each of the others has its name, its snapshot (`id`), and the number and hash of its newest
@@ -56,7 +56,7 @@ def branches(call: Call) -> Json:
 
 
 @method("pubsub_fork", NAME, Param("hashOrNumber", place), unsafe=True)
-async def fork(call: Call, name: str, at: int | bytes) -> Json:
+async def fork(call: RpcCall, name: str, at: int | bytes) -> Json:
     """Start a new branch at a block of the present branch, which is stored.
 
     Returns the hash of that block. A negative number counts from the best block.
@@ -84,7 +84,7 @@ async def fork(call: Call, name: str, at: int | bytes) -> Json:
 
 
 @method("pubsub_switch", NAME, unsafe=True)
-async def switch(call: Call, name: str) -> Json:
+async def switch(call: RpcCall, name: str) -> Json:
     """Store the present branch and continue on another one.
 
     Returns the hash of its best block on this chain.
@@ -113,7 +113,7 @@ async def switch(call: Call, name: str) -> Json:
     return hexed(call.view.best.hash)
 
 
-def _store(call: Call) -> str:
+def _store(call: RpcCall) -> str:
     """Store the present branch as a snapshot, and return the id of the snapshot."""
     node = call.node
     snapshot_id = str(take_snapshot(call, None))

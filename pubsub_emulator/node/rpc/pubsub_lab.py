@@ -16,7 +16,7 @@ from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.lines import NoSession, line, scenario_document, session_document
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.call import Call, streams
+from pubsub_emulator.node.rpc.call import RpcCall, streams
 from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, integer
@@ -50,7 +50,7 @@ MOST_LETTERS: Final = 64
 # Columns
 
 
-def column_json(call: Call, moment: Moment) -> dict[str, object]:
+def column_json(call: RpcCall, moment: Moment) -> dict[str, object]:
     """Return a relay block and the candidates judged for it, summarized for a time line."""
     state = Storage(moment.relay.state)
     events = [record.event for record in every_runtime().stored_events(state)]
@@ -82,7 +82,7 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
     }
 
 
-def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
+def _candidate(call: RpcCall, record: BlockRecord) -> dict[str, object]:
     """Return a candidate with its evidence and, if it was included, the use of its budget."""
     document = candidate_json(call, record)
     outcome = record.outcome
@@ -139,7 +139,7 @@ def _failures(moment: Moment) -> Iterator[str]:
     Param("count", integer(MOST_COLUMNS, 1), optional=True),
     heavy=True,
 )
-async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
+async def columns(call: RpcCall, at: int | bytes, count: int | None) -> Json:
     """Return a relay block and the blocks before it on its branch, the newest first.
 
     `count` is the number of blocks (1). Blocks that are no longer stored are missing.
@@ -159,7 +159,7 @@ async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
 
 
 @streams("pubsub_subscribeColumns", "pubsub_column")
-def columns_built(call: Call, advance: Advance) -> Iterator[str]:
+def columns_built(call: RpcCall, advance: Advance) -> Iterator[str]:
     """Subscribe to new relay blocks, in the form of `pubsub_columns`, and to rewinds."""
     moment = advance.moment
     if not advance.column:
@@ -171,7 +171,7 @@ def columns_built(call: Call, advance: Advance) -> Iterator[str]:
 
 
 @method("pubsub_explained", Param("hash", block_hash), heavy=True)
-async def explained(call: Call, name: bytes) -> Json:
+async def explained(call: RpcCall, name: bytes) -> Json:
     """Return a candidate as on the page of a run, with its ledger, proof drawing and changes.
 
     Returns null if the candidate or the relay block before it is not stored, or the node has no
@@ -207,7 +207,7 @@ ACTION: Final = Param("action", _action)
 
 
 @method("pubsub_keyNames")
-def key_names(call: Call) -> Json:
+def key_names(call: RpcCall) -> Json:
     """Return the known names of keys as triples `[publisher, key, name]`.
 
     They are those of the scenario, up to a limit, and those that actions used. The latter have no
@@ -228,7 +228,7 @@ def key_names(call: Call) -> Json:
 
 
 @method("pubsub_strategies")
-def strategies(_call: Call) -> Json:
+def strategies(_call: RpcCall) -> Json:
     """Return the cheats that a collator can use, with their aims and the verdicts against them."""
     return [
         {
@@ -241,7 +241,7 @@ def strategies(_call: Call) -> Json:
 
 
 @method("pubsub_act", ACTION, unsafe=True)
-async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
+async def do(call: RpcCall, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
     """Apply an action and return its result and the equivalent line of `pubsub step`."""
     action, names = given
     result = await act(call, action)
@@ -254,7 +254,7 @@ async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
     "pubsub_tryAct", ACTION, Param("blocks", integer(MOST_TRIED, 1), optional=True), unsafe=True
 )
 async def try_act(
-    call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None
+    call: RpcCall, given: tuple[Action, dict[PubsubKey, str]], count: int | None
 ) -> Json:
     """Try an action on a copy of the network and return the failures and verdicts that it causes.
 
@@ -305,7 +305,7 @@ def _tried(
 
 
 @method("pubsub_session")
-async def session(call: Call) -> Json:
+async def session(call: RpcCall) -> Json:
     """Return a session of `pubsub step` that leads to the newest relay block.
 
     It contains the actions of all callers in order.
@@ -314,7 +314,7 @@ async def session(call: Call) -> Json:
 
 
 @method("pubsub_sessionScenario")
-async def session_scenario(call: Call) -> Json:
+async def session_scenario(call: RpcCall) -> Json:
     """Return the session as a scenario with acts, and remarks, as `[scenario, sentences]`.
 
     The remarks say what a scenario cannot express.
@@ -322,7 +322,7 @@ async def session_scenario(call: Call) -> Json:
     return await _of_session(call, scenario_document)
 
 
-async def _of_session(call: Call, make: Callable[[LiveNetwork, Moment], Json]) -> Json:
+async def _of_session(call: RpcCall, make: Callable[[LiveNetwork, Moment], Json]) -> Json:
     """Return a document about the newest moment.
 
     Raises `RpcError` if a session cannot express it.

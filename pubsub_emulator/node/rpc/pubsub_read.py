@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.node.chain.block import RELAY, Chain, Moment, StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.call import Call, streams
+from pubsub_emulator.node.rpc.call import RpcCall, streams
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import (
@@ -54,7 +54,7 @@ def ttl_json(state: TtlState | None) -> Json:
     return {"ValidFor": state.blocks} if isinstance(state, ValidFor) else "TimedOut"
 
 
-def _block(call: Call, chain: Chain, at: bytes | None) -> Block | None:
+def _block(call: RpcCall, chain: Chain, at: bytes | None) -> StoredBlock | None:
     """Return a block of a chain, the best one by default.
 
     Returns `None` if there is no such chain or the block is not stored.
@@ -69,7 +69,7 @@ def _block(call: Call, chain: Chain, at: bytes | None) -> Block | None:
 
 
 @method("pubsub_publishers", AT)
-def publishers(call: Call, at: bytes | None) -> Json:
+def publishers(call: RpcCall, at: bytes | None) -> Json:
     """Return all publishers that are registered or have published."""
     block = _block(call, RELAY, at)
     if block is None:
@@ -94,7 +94,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
 
 
 @method("pubsub_entry", Param("publisher", para), KEY, AT)
-def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
+def entry(call: RpcCall, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
     """Return one entry of a publisher, or null if there is none."""
     block = _block(call, RELAY, at)
     rules = call.node.network.rules
@@ -120,7 +120,7 @@ def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Js
 # Subscribers
 
 
-def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
+def _para_block(call: RpcCall, chain: ParaId, at: bytes | None) -> StoredBlock | None:
     """Return a parachain's block by its own hash, or by the hash of a relay block.
 
     For a relay block, it is the parachain's newest block at that time.
@@ -134,7 +134,7 @@ def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
 
 
 @method("pubsub_subscriptions", PARA, AT)
-def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
+def subscriptions(call: RpcCall, chain: ParaId, at: bytes | None) -> Json:
     """Return a parachain's subscriptions and the last delivery of each key."""
     block = _para_block(call, chain, at)
     if block is None:
@@ -195,7 +195,7 @@ def _key_json(
 
 
 @method("pubsub_ledger", PARA, Param("hash", block_hash, optional=True, aliases=("at",)))
-def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
+def ledger(call: RpcCall, chain: ParaId, name: bytes | None) -> Json:
     """Return how a parachain block uses its budget of bytes (PS-70)."""
     block = _block(call, chain, name)
     record = None if block is None else call.node.timeline.candidate(block.hash)
@@ -254,7 +254,7 @@ _PUBLISHER: Final = (
 # Candidates
 
 
-def candidate_json(call: Call, record: BlockRecord) -> dict[str, object]:
+def candidate_json(call: RpcCall, record: BlockRecord) -> dict[str, object]:
     """Return a judged candidate as JSON."""
     header = record.candidate.header
     inherent = record.candidate.inherent
@@ -285,7 +285,7 @@ RELAY_BLOCK: Final = Param("relayBlock", _block_or_height, aliases=("at",))
 ANY_PARA: Final = Param("para", para, optional=True)
 
 
-def moment_at(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | None:
+def moment_at(call: RpcCall, chain: ParaId | None, at: int | bytes) -> Moment | None:
     """Return the moment of a relay block, by its height on the best chain or by its hash.
 
     Returns `None` if it is not stored, or if there is no parachain `chain`.
@@ -300,7 +300,7 @@ def moment_at(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | Non
 
 
 @method("pubsub_candidates", ANY_PARA, RELAY_BLOCK)
-def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
+def candidates(call: RpcCall, chain: ParaId | None, at: int | bytes) -> Json:
     """Return the candidates judged for a relay block, of one parachain or of all."""
     moment = moment_at(call, chain, at)
     if moment is None:
@@ -310,7 +310,7 @@ def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 
 
 @method("pubsub_deliveries", ANY_PARA, RELAY_BLOCK)
-def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
+def past_deliveries(call: RpcCall, chain: ParaId | None, at: int | bytes) -> Json:
     """Return the deliveries with a relay block, to one parachain or to all."""
     moment = moment_at(call, chain, at)
     if moment is None:
@@ -319,7 +319,7 @@ def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 
 
 @method("pubsub_collators", PARA)
-def collators(call: Call, chain: ParaId) -> Json:
+def collators(call: RpcCall, chain: ParaId) -> Json:
     """Return the collators of a parachain, with the cheats that they use."""
     parachain = call.node.network.parachains.get(chain)
     if parachain is None:
@@ -336,7 +336,7 @@ def collators(call: Call, chain: ParaId) -> Json:
 
 
 @method("pubsub_candidate", Param("hash", block_hash))
-def candidate(call: Call, name: bytes) -> Json:
+def candidate(call: RpcCall, name: bytes) -> Json:
     """Return a candidate with the evidence against it, or null if it is not stored."""
     record = call.node.timeline.candidate(name)
     if record is None:
@@ -359,7 +359,7 @@ def candidate(call: Call, name: bytes) -> Json:
 
 
 @streams("pubsub_subscribeCandidates", "pubsub_candidateJudged", ANY_PARA)
-def candidates_judged(call: Call, advance: Advance, wanted: ParaId | None) -> Iterator[str]:
+def candidates_judged(call: RpcCall, advance: Advance, wanted: ParaId | None) -> Iterator[str]:
     """Subscribe to judged candidates of one parachain or of all."""
     if advance.rewound:
         return
@@ -407,7 +407,7 @@ _FILTER: Final[Read[dict[str, object]]] = fields(
 
 @streams("pubsub_subscribeDeliveries", "pubsub_delivery", Param("filter", _FILTER, optional=True))
 def deliveries_made(
-    _call: Call, advance: Advance, wanted: dict[str, object] | None
+    _call: RpcCall, advance: Advance, wanted: dict[str, object] | None
 ) -> Iterator[str]:
     """Subscribe to deliveries, optionally of one parachain, publisher or key."""
     if advance.rewound:

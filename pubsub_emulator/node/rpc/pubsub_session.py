@@ -5,7 +5,7 @@ from itertools import chain as chained
 from pubsub_emulator.emulator.network.acting import newest_runtime
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.pubsub_read import PARA, RELAY_BLOCK, moment_at
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.types import ParaId
 
 
 @method("pubsub_scenario")
-def scenario(call: Call) -> Json:
+def scenario(call: RpcCall) -> Json:
     """Return a summary of the scenario and of the other settings that never change.
 
     The sources of forked states are file names or URLs. They are only returned with `--dev`.
@@ -50,7 +50,7 @@ def scenario(call: Call) -> Json:
 
 
 @method("pubsub_parachains")
-async def parachains(call: Call) -> Json:
+async def parachains(call: RpcCall) -> Json:
     """Return the newest block of every parachain, its collators, and its unsent messages."""
     heads = call.node.timeline.newest.heads
 
@@ -75,7 +75,7 @@ async def parachains(call: Call) -> Json:
 
 
 @method("pubsub_runtime", PARA)
-async def runtime(call: Call, chain: ParaId) -> Json:
+async def runtime(call: RpcCall, chain: ParaId) -> Json:
     """Return the newest runtime of a parachain as SCALE bytes, and whether it is in force.
 
     A runtime that was sent to the relay chain takes effect some blocks later.
@@ -94,7 +94,7 @@ async def runtime(call: Call, chain: ParaId) -> Json:
 
 
 @method("pubsub_block", RELAY_BLOCK)
-def block(call: Call, at: int | bytes) -> Json:
+def block(call: RpcCall, at: int | bytes) -> Json:
     """Return a relay block and the candidates judged for it, or null if it is not stored."""
     moment = moment_at(call, RELAY, at)
     if moment is None:

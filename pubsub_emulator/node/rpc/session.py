@@ -86,7 +86,7 @@ class RpcSubscription:
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
         self.id = ""
-        self.session: Session | None = None
+        self.session: RpcSession | None = None
         self.held: list[str] = []
         """Events that wait for an answer."""
         self.holds = 0
@@ -133,7 +133,7 @@ class RpcSubscription:
             self.session.remove(self.id, self.group)
 
 
-class Session:
+class RpcSession:
     """The subscriptions of one connection."""
 
     def __init__(self, name: str, outlet: Outlet, most: int = MOST_SUBSCRIPTIONS) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.block import StoredBlock
 from pubsub_emulator.node.rpc.params import Param, fields, hexadecimal, list_of, one_of, text
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -64,7 +64,7 @@ UNPAGED_ITEMS: Final = Param("items", list_of(fields(_from_the_start, _UNPAGED, 
 CHILD_TRIE: Final = Param("childTrie", hexadecimal, optional=True)
 
 
-def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
+def trie_of(block: StoredBlock, child: bytes | None) -> StateTrie | None:
     """Return the top trie, or a child trie by its storage key without the prefix.
 
     Returns `None` if there is no such child trie. As on a real node, a key with the prefix is the

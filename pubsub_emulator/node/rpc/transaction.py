@@ -3,11 +3,11 @@
 from inspect import iscoroutine
 from typing import Final
 
-from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.block import StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.pool import PoolChange
 from pubsub_emulator.node.rpc.author import Verdict, submit, when_checked
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.errors import INVALID_PARAMS, RpcError
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, hexadecimal, text
@@ -21,7 +21,7 @@ MOST_BROADCASTS: Final = 16
 """The maximum number of broadcasts of a connection."""
 
 
-def _place(block: Block, index: int) -> Json:
+def _place(block: StoredBlock, index: int) -> Json:
     return {"hash": hexed(block.hash), "index": index}
 
 
@@ -48,22 +48,22 @@ class TransactionWatch(Watcher):
                 self.notify(compact({"event": "invalid", "error": reason}))
                 self.end()
 
-    def included(self, block: Block, index: int) -> None:
+    def included(self, block: StoredBlock, index: int) -> None:
         """Send that a best block includes the extrinsic."""
         self.notify(compact({"event": "bestChainBlockIncluded", "block": _place(block, index)}))
 
-    def finalized(self, block: Block, index: int) -> None:
+    def finalized(self, block: StoredBlock, index: int) -> None:
         """Send that a final block includes the extrinsic, and end."""
         self.notify(compact({"event": "finalized", "block": _place(block, index)}))
         self.end()
 
-    def retracted(self, _block: Block) -> None:
+    def retracted(self, _block: StoredBlock) -> None:
         """Send that the extrinsic's block is no longer on the best chain."""
         self.notify('{"event":"bestChainBlockIncluded","block":null}')
 
 
 @method("transactionWatch_v1_submitAndWatch", TRANSACTION, live=True)
-def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
+def submit_and_watch(call: RpcCall, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and subscribe to its status.
 
     If the pool refuses the extrinsic, the call succeeds and the subscription sends an event.
@@ -88,7 +88,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 
 
 @method("transactionWatch_v1_unwatch", Param("subscription", text), live=True)
-def unwatch(call: Call, name: str) -> None:
+def unwatch(call: RpcCall, name: str) -> None:
     """End a subscription. Raises `RpcError` -32602 if there is none."""
     if call.session is None or not call.session.remove(name, TransactionWatch.group):
         raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is not a subscription")
@@ -100,9 +100,9 @@ class Broadcast(RpcSubscription):
     method = ""
     group = "broadcast"
 
-    def __init__(self, call: Call, extrinsic: bytes) -> None:
+    def __init__(self, call: RpcCall, extrinsic: bytes) -> None:
         super().__init__(call.chain)
-        self._call = Call(call.node, call.chain, None)
+        self._call = RpcCall(call.node, call.chain, None)
         self._extrinsic = extrinsic
 
     def attempt(self) -> None:
@@ -126,7 +126,7 @@ class Broadcast(RpcSubscription):
 
 
 @method("transaction_v1_broadcast", TRANSACTION, live=True)
-def broadcast(call: Call, extrinsic: bytes) -> Json:
+def broadcast(call: RpcCall, extrinsic: bytes) -> Json:
     """Submit an extrinsic after each block until the client stops it.
 
     Returns null if the connection has the maximum number of broadcasts.
@@ -145,7 +145,7 @@ def broadcast(call: Call, extrinsic: bytes) -> Json:
 
 
 @method("transaction_v1_stop", Param("operationId", text), live=True)
-def stop(call: Call, name: str) -> None:
+def stop(call: RpcCall, name: str) -> None:
     """Stop a broadcast. Raises `RpcError` -32602 if there is none."""
     if call.session is None or not call.session.remove(name, Broadcast.group):
         raise RpcError(INVALID_PARAMS, "Invalid operation id", f"{name} is not a broadcast")

@@ -6,7 +6,7 @@ A watched extrinsic moves from the pool to a block and to a final block. A rewin
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.block import Chain, StoredBlock
 from pubsub_emulator.node.chain.timeline import Advance, ChainAdvance
 from pubsub_emulator.node.pool import PoolChange
 from pubsub_emulator.node.rpc.session import RpcSubscription
@@ -32,13 +32,13 @@ class Watcher(RpcSubscription):
         After `usurped`, `dropped` and `invalid`, there are no more events.
         """
 
-    def included(self, block: Block, index: int) -> None:
+    def included(self, block: StoredBlock, index: int) -> None:
         """Handle that a best block includes the extrinsic at this index."""
 
-    def finalized(self, block: Block, index: int) -> None:
+    def finalized(self, block: StoredBlock, index: int) -> None:
         """Handle that a final block includes the extrinsic. This is the last event."""
 
-    def retracted(self, block: Block) -> None:
+    def retracted(self, block: StoredBlock) -> None:
         """Handle that the extrinsic's block is no longer on the best chain."""
 
 
@@ -48,7 +48,7 @@ class Watched:
 
     extrinsic: bytes
     watchers: list[Watcher] = field(default_factory=list)
-    place: tuple[Block, int] | None = None
+    place: tuple[StoredBlock, int] | None = None
     """The block that includes it and its index there, or `None` while it is in the pool."""
 
 

@@ -1,7 +1,7 @@
 """One WebSocket connection.
 
     reader ──► Dispatcher ──► outbox ──► writer
-    step   ──► Session.advanced ──► outbox
+    step   ──► RpcSession.advanced ──► outbox
 
 Answers are sent in the order in which they are completed. The outbox is bounded. If a client does
 not read, subscriptions to heads and storage drop all but the newest event, follows end with `stop`,
@@ -20,9 +20,9 @@ from typing import Final
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from pubsub_emulator.node.chain.block import Chain
-from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
-from pubsub_emulator.node.rpc.node import Node
-from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, Session
+from pubsub_emulator.node.rpc.dispatch import Dispatcher, RpcAnswer
+from pubsub_emulator.node.rpc.node import RpcNode
+from pubsub_emulator.node.rpc.session import Overflow, RpcSession, RpcSubscription
 from pubsub_emulator.node.server.options import Serving
 
 _CLOSING: Final = 2.0
@@ -42,7 +42,7 @@ class Connection:
     socket: web.WebSocketResponse
     request: web.Request
     """The HTTP request that opened the connection."""
-    node: Node
+    node: RpcNode
     chain: Chain
     """The chain of the path."""
     dispatcher: Dispatcher
@@ -50,7 +50,7 @@ class Connection:
     """The limits."""
 
     def __post_init__(self) -> None:
-        self.session = Session(self.name, self, self.serving.subscriptions)
+        self.session = RpcSession(self.name, self, self.serving.subscriptions)
         self._queue: deque[str] = deque()
         """The outbox."""
         self._bytes = 0
@@ -136,7 +136,7 @@ class Connection:
                 # aiohttp still delivers queued requests although the client is gone.
                 break
             result = self.dispatcher.handle(message.data, self.chain, self.session)
-            if isinstance(result, Answer):
+            if isinstance(result, RpcAnswer):
                 self._reply(result)
             elif result.heavy:
                 await self._alone(result.work)
@@ -153,7 +153,7 @@ class Connection:
                 await asyncio.sleep(0)
                 began = self._clock()
 
-    async def _alone(self, work: Coroutine[object, None, Answer]) -> None:
+    async def _alone(self, work: Coroutine[object, None, RpcAnswer]) -> None:
         """Answer a heavy call after the client has received all earlier answers.
 
         No other requests are read until then.
@@ -166,7 +166,7 @@ class Connection:
             # that.
             work.close()
 
-    async def _later(self, work: Coroutine[object, None, Answer]) -> None:
+    async def _later(self, work: Coroutine[object, None, RpcAnswer]) -> None:
         """Answer a call in the background."""
         try:
             self._reply(await work)
@@ -174,7 +174,7 @@ class Connection:
             self._working -= 1
             self._idle.set()
 
-    def _reply(self, answer: Answer) -> None:
+    def _reply(self, answer: RpcAnswer) -> None:
         """Send an answer, then the events of the subscriptions that it opened."""
         if answer.text is not None:
             self._push(answer.text)

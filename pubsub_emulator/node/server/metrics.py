@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -146,14 +146,14 @@ class NodeMetrics:
 
     # Output
 
-    def text(self, node: Node) -> str:
+    def text(self, node: RpcNode) -> str:
         """Return all metrics in Prometheus' text format."""
         lines: list[str] = []
         for name, kind, rows in self._series(node):
             lines += family(name, kind, "", rows)
         return "\n".join(lines) + "\n"
 
-    def _series(self, node: Node) -> Iterator[Series]:
+    def _series(self, node: RpcNode) -> Iterator[Series]:
         """Yield all metrics, those of this project and those with the names of a Substrate node."""
         yield from self._counters()
         yield from _states(node)
@@ -192,7 +192,7 @@ class NodeMetrics:
         yield _figures("pubsub_cache_hit_ratio", ("chain",), ratios)
         yield _histograms("pubsub_delivery_blocks", "chain", self._latency)
 
-    def _ages(self, node: Node) -> Iterator[Series]:
+    def _ages(self, node: RpcNode) -> Iterator[Series]:
         """Yield how many relay blocks ago each chain last completed a walk.
 
         The age is 0 if the chain's newest block has no cursor, because it completed a walk.
@@ -205,7 +205,7 @@ class NodeMetrics:
         yield _figures("pubsub_cursor_age_blocks", ("chain",), ages)
 
 
-def _states(node: Node) -> Iterator[Series]:
+def _states(node: RpcNode) -> Iterator[Series]:
     """Yield the metrics that are read from the present states of chains."""
     views = node.timeline.views
     best = views[RELAY].best

@@ -14,10 +14,10 @@ from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.pool import Pool
-from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
+from pubsub_emulator.node.rpc.dispatch import Dispatcher, RpcAnswer
 from pubsub_emulator.node.rpc.errors import request_too_big
 from pubsub_emulator.node.rpc.methods import all_methods
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.server.connection import Connection
@@ -69,7 +69,7 @@ class Pages(Protocol):
         """
 
     def explain(
-        self, node: Node, before: Moment, moment: Moment, record: BlockRecord
+        self, node: RpcNode, before: Moment, moment: Moment, record: BlockRecord
     ) -> dict[str, object]:
         """Return a candidate in the form of `pubsub_explained`.
 
@@ -79,12 +79,12 @@ class Pages(Protocol):
     def difference(self, title: str, shown: Mapping[str, object]) -> str:
         """Return the page of a dry run. `shown` is the answer of `dev_dryRun`."""
 
-    def explore(self, node: Node, moments: Sequence[Moment]) -> str:
+    def explore(self, node: RpcNode, moments: Sequence[Moment]) -> str:
         """Return the page of some moments, which are in ascending order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChainAddress:
     """The address of a chain."""
 
     chain: Chain
@@ -119,7 +119,7 @@ class Server:
             reject=self._reject,
             journal=journal,
         )
-        self.node = Node(
+        self.node = RpcNode(
             live.simulation.scenario.name,
             self.timeline,
             live,
@@ -136,7 +136,7 @@ class Server:
         self._pages = pages
         self._files: Mapping[str, tuple[bytes, str]] = {} if pages is None else pages.live()
         self.connections: dict[Connection, None] = {}
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[ChainAddress, ...] = ()
         self._count = 0
         """The number of connections so far, for their names."""
         self._posts = 0
@@ -151,7 +151,7 @@ class Server:
     # Life
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[tuple[Place, ...]]:
+    async def serving(self) -> AsyncIterator[tuple[ChainAddress, ...]]:
         """Build the first blocks, listen, and yield the addresses of the chains.
 
         At the end, close all connections in order. Raises `CannotListen` or `BadOption`.
@@ -181,19 +181,20 @@ class Server:
                 await runner.cleanup()
             sys.setswitchinterval(before)
 
-    async def _listen(self, runners: list[web.AppRunner]) -> tuple[Place, ...]:
+    async def _listen(self, runners: list[web.AppRunner]) -> tuple[ChainAddress, ...]:
         """Listen on all ports and return the addresses of the chains."""
-        places: list[Place] = []
+        places: list[ChainAddress] = []
         main = await self._site(runners, self._chains, self.options.port)
         shown = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
         places += [
-            Place(chain, f"ws://{shown}:{main}{path}") for path, chain in self._chains.items()
+            ChainAddress(chain, f"ws://{shown}:{main}{path}")
+            for path, chain in self._chains.items()
         ]
         if self.options.port_per_chain:
             for offset, para in enumerate(sorted(self.live.network.parachains), 1):
                 wanted = main + offset if self.options.port else 0
                 port = await self._site(runners, {"/": para}, wanted)
-                places.append(Place(para, f"ws://{shown}:{port}/"))
+                places.append(ChainAddress(para, f"ws://{shown}:{port}/"))
         return tuple(places)
 
     async def _site(
@@ -306,7 +307,7 @@ class Server:
                 text = compact({"jsonrpc": "2.0", "id": None, "error": error.document()})
                 return web.Response(status=413, text=text, content_type="application/json")
             result = self.dispatcher.handle(body, chain, None)
-            answer = result if isinstance(result, Answer) else await result.work
+            answer = result if isinstance(result, RpcAnswer) else await result.work
         finally:
             self._posts -= 1
         if answer.text is None:

@@ -84,7 +84,7 @@ class StorageEntry:
         return keys
 
 
-class Row(TypedDict):
+class StorageRow(TypedDict):
     """A row of storage, with the names that clients use for pallet and item."""
 
     section: str
@@ -169,7 +169,7 @@ def entry_of(at: At, key: bytes) -> StorageEntry | None:
     return _storage(at.runtime.definition).get(key[:32])
 
 
-def parse_row(at: At, key: bytes, value: bytes | None) -> Row | None:
+def parse_row(at: At, key: bytes, value: bytes | None) -> StorageRow | None:
     """Return a key and value as a row, or `None` if the item is unknown or they do not decode."""
     entry = entry_of(at, key)
     if entry is None:

@@ -17,7 +17,7 @@ from support.node.nodes import HANDSHAKE, Client, Running, served, serving, stor
 
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.node.rpc.dispatch import RequestLimits
-from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.node import RpcNode
 from pubsub_emulator.node.rpc.session import MOST_KEYS
 from pubsub_emulator.node.server.options import Serving
 from pubsub_emulator.runtime.framework import system
@@ -198,7 +198,7 @@ async def test_a_page_that_takes_long_is_drawn_once_for_all(
 ) -> None:
     drawn: list[str] = []
 
-    def explore(node: Node, moments: Sequence[Moment]) -> str:
+    def explore(node: RpcNode, moments: Sequence[Moment]) -> str:
         drawn.append(f"{node.network.number} of {len(moments)}")
         return drawn[-1]
 

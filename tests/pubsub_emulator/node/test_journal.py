@@ -15,11 +15,11 @@ from pubsub_emulator.emulator.network.actions import LAST_SLOT, action_adapter
 from pubsub_emulator.emulator.scenario.check import MOST_KEYS
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.files.settings import SettingsError
-from pubsub_emulator.node.chain.journal import BadJournal, Head, read_journal
+from pubsub_emulator.node.chain.journal import BadJournal, JournalHead, read_journal
 from pubsub_emulator.node.chain.journal_file import JournalFile
 from pubsub_emulator.runtime.rules import Rules
 
-HEAD = Head(load_bundled("node"), 1_000_000).line()
+HEAD = JournalHead(load_bundled("node"), 1_000_000).line()
 OTHERS = Rules(digest=b"33")
 STEP = json.dumps({"step": 1, "relay": "0x" + "11" * 32})
 ACTION = json.dumps({"action": {"kind": "turn", "para": 2000}})

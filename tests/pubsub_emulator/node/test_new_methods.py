@@ -11,8 +11,8 @@ from support.node.nodes import Client, Running, served
 
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.rpc import chain_head
-from pubsub_emulator.node.rpc.dispatch import Answer
-from pubsub_emulator.node.rpc.session import RpcSubscription, Session
+from pubsub_emulator.node.rpc.dispatch import RpcAnswer
+from pubsub_emulator.node.rpc.session import RpcSession, RpcSubscription
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId
@@ -220,12 +220,12 @@ class Paper:
 @served()
 async def test_an_operation_that_waits_for_nothing_cannot_be_continued(node: Running) -> None:
     paper = Paper()
-    session = Session("x", paper)
+    session = RpcSession("x", paper)
 
     def call(method: str, *params: Any) -> Any:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         answer = node.server.dispatcher.handle(json.dumps(request), RELAY, session)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, RpcAnswer)
         session.release(answer.opened or [])
         return json.loads(answer.text or "")
 

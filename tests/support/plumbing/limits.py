@@ -56,10 +56,10 @@ from pubsub_emulator.files.readers import all_rows
 from pubsub_emulator.files.untrusted import parse_json, read_bytes, read_json
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.node.chain.block import RELAY
-from pubsub_emulator.node.chain.journal import Head, read_journal
+from pubsub_emulator.node.chain.journal import JournalHead, read_journal
 from pubsub_emulator.node.chain.lines import FORMAT
 from pubsub_emulator.node.chain.live import LiveNetwork
-from pubsub_emulator.node.rpc.dispatch import Answer
+from pubsub_emulator.node.rpc.dispatch import RpcAnswer
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.errors import PubsubError
@@ -123,7 +123,7 @@ def _exported(**more: str) -> bytes:
 
 
 def _journal_head() -> bytes:
-    return Head(load_bundled("node"), 1_000_000).line().encode()
+    return JournalHead(load_bundled("node"), 1_000_000).line().encode()
 
 
 def _journal(path: Path) -> Any:
@@ -162,7 +162,7 @@ def _request(data: bytes) -> Any:
     server = Server(LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0))
     found = server.dispatcher.handle(data, RELAY, None)
     answer = json.loads(
-        (found if isinstance(found, Answer) else asyncio.run(found.work)).text or "{}"
+        (found if isinstance(found, RpcAnswer) else asyncio.run(found.work)).text or "{}"
     )
     if isinstance(answer, dict) and answer.get("error", {}).get("code") in {-32700, -32007, -32010}:
         raise PubsubError(str(answer["error"]))

@@ -104,7 +104,9 @@ def serve(
             None
             if request.journal is None
             else stack.enter_context(
-                new_journal(request.journal, journal.Head(scenario, slot, request.rules.digest))
+                new_journal(
+                    request.journal, journal.JournalHead(scenario, slot, request.rules.digest)
+                )
             )
         )
         server = Server(live, options, writer, LivePage(scenario))
