@@ -146,7 +146,7 @@ class Proof(Answer):
     proof: tuple[Bytes, ...]
 
 
-class Changes(Answer):
+class StorageChangeSet(Answer):
     """The values of some keys at a block."""
 
     changes: tuple[tuple[Bytes, Bytes | None], ...]
@@ -165,8 +165,8 @@ class Extrinsics(Answer):
     """The SCALE bytes of each extrinsic, with their length in front."""
 
 
-class Block(Answer):
-    """A block."""
+class SignedBlock(Answer):
+    """A block as `chain_getBlock` returns it."""
 
     block: Extrinsics
 
@@ -179,7 +179,7 @@ class Version(Answer):
     transaction_version: Index = 0
 
 
-BLOCK: Final = TypeAdapter(Block)
+BLOCK: Final = TypeAdapter(SignedBlock)
 BYTES: Final[TypeAdapter[bytes]] = TypeAdapter(Bytes)
 FLAG: Final[TypeAdapter[bool]] = TypeAdapter(StrictBool)
 HASH: Final[TypeAdapter[bytes]] = TypeAdapter(Hash)

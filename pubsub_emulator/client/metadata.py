@@ -110,7 +110,7 @@ Type = Composite | Enum | Sequence | Array | Tuple | Primitive | Compact | Bits
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class StorageEntryMetadata:
     """A storage item."""
 
     hashers: tuple[str, ...]
@@ -122,7 +122,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class PalletConstantMetadata:
     """A constant of a pallet."""
 
     type: int
@@ -131,7 +131,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Pallet:
+class PalletMetadata:
     """A pallet."""
 
     name: str
@@ -140,12 +140,12 @@ class Pallet:
     """The type of its enum of events, if it has one."""
     prefix: str
     """The name from which storage keys are derived. It can differ from `name`."""
-    storage: Mapping[str, Storage]
+    storage: Mapping[str, StorageEntryMetadata]
     calls: int | None = None
     """The type of its enum of calls, if it has one."""
     errors: int | None = None
     """The type of its enum of errors, if it has one."""
-    constants: Mapping[str, Constant] = field(default_factory=dict)
+    constants: Mapping[str, PalletConstantMetadata] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Metadata:
     """Types by number."""
     paths: Mapping[int, tuple[str, ...]]
     """The path of each type by number, such as `("Option",)`."""
-    pallets: Mapping[str, Pallet]
+    pallets: Mapping[str, PalletMetadata]
     events: int
     """The type of `System.Events`."""
 
@@ -373,7 +373,7 @@ def _enum(reader: Reader) -> Enum:
     return Enum(variants)
 
 
-def _pallet(reader: Reader) -> Pallet:
+def _pallet(reader: Reader) -> PalletMetadata:
     name = _text(reader)
     storage = _option(reader, _pallet_storage)
     calls = _option(reader, _number)
@@ -381,7 +381,7 @@ def _pallet(reader: Reader) -> Pallet:
     constants = _unique("constant", _vec(reader, _constant))
     errors = _option(reader, _number)
     prefix, items = storage or (name, {})
-    return Pallet(
+    return PalletMetadata(
         name=name,
         index=reader.u8(),
         events=events,
@@ -393,13 +393,13 @@ def _pallet(reader: Reader) -> Pallet:
     )
 
 
-def _pallet_storage(reader: Reader) -> tuple[str, dict[str, Storage]]:
+def _pallet_storage(reader: Reader) -> tuple[str, dict[str, StorageEntryMetadata]]:
     """Read the prefix of a pallet's storage keys, and its items by name."""
     prefix = _text(reader)
     return prefix, _unique("storage item", _vec(reader, _storage))
 
 
-def _storage(reader: Reader) -> tuple[str, Storage]:
+def _storage(reader: Reader) -> tuple[str, StorageEntryMetadata]:
     """Read a storage item and its name."""
     name = _text(reader)
     # The modifier (`Optional` or `Default`) is skipped.
@@ -407,11 +407,11 @@ def _storage(reader: Reader) -> tuple[str, Storage]:
     start = reader.pos
     kind = reader.u8()
     if kind == 0:
-        storage = Storage((), None, _number(reader))
+        storage = StorageEntryMetadata((), None, _number(reader))
     elif kind == 1:
         hashers = tuple(_vec(reader, _hasher))
         key = _number(reader)
-        storage = Storage(hashers, key, _number(reader))
+        storage = StorageEntryMetadata(hashers, key, _number(reader))
     else:
         raise ScaleError(f"an unknown kind of storage item at offset {start}")
     # The default value is skipped.
@@ -428,10 +428,10 @@ def _hasher(reader: Reader) -> str:
     return _HASHERS[number]
 
 
-def _constant(reader: Reader) -> tuple[str, Constant]:
+def _constant(reader: Reader) -> tuple[str, PalletConstantMetadata]:
     name = _text(reader)
     kind = _number(reader)
-    constant = Constant(kind, reader.bytes_())
+    constant = PalletConstantMetadata(kind, reader.bytes_())
     _skip_texts(reader)
     return name, constant
 

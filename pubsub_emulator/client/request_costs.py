@@ -109,7 +109,7 @@ def cost_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class SizeRange:
     """The sizes of a proof over several blocks, in bytes."""
 
     min: int
@@ -117,10 +117,10 @@ class Range:
     max: int
 
 
-def sizes(proofs: Sequence[RequestProof]) -> Range:
+def sizes(proofs: Sequence[RequestProof]) -> SizeRange:
     """Return the range of the sizes of one or more proofs."""
     in_bytes = [proof.size for proof in proofs]
-    return Range(min(in_bytes), median(in_bytes), max(in_bytes))
+    return SizeRange(min(in_bytes), median(in_bytes), max(in_bytes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from pubsub_emulator.client.metadata import (
     Composite,
     Field,
     Metadata,
-    Pallet,
-    Storage,
+    PalletMetadata,
+    StorageEntryMetadata,
     Tuple,
 )
 from pubsub_emulator.client.metadata import (
@@ -86,7 +86,7 @@ class StorageNames:
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
-        self._items: dict[bytes, tuple[Pallet, str, Storage]] = {}
+        self._items: dict[bytes, tuple[PalletMetadata, str, StorageEntryMetadata]] = {}
         """Each item with its pallet and name, by the 32 bytes with which its keys begin."""
         for pallet in metadata.pallets.values():
             prefix = twox_128(pallet.prefix.encode())
@@ -136,7 +136,7 @@ class StorageNames:
             return f"{pallet.name}.{name}({hexed(key[32:])})"
         return f"{pallet.name}.{name}({', '.join(parts)})"
 
-    def _item(self, pallet_name: str, name: str) -> tuple[Pallet, Storage]:
+    def _item(self, pallet_name: str, name: str) -> tuple[PalletMetadata, StorageEntryMetadata]:
         pallet = self._metadata.pallets.get(pallet_name)
         if pallet is None:
             pallets = sorted(self._metadata.pallets)
@@ -149,7 +149,7 @@ class StorageNames:
             raise ClientError(f"the chain has no storage {pallet_name}.{name}; {hint}")
         return pallet, item
 
-    def _key_types(self, item: Storage) -> Sequence[int]:
+    def _key_types(self, item: StorageEntryMetadata) -> Sequence[int]:
         """Return the type of each key of an item. Raises `BadAnswer` for another number."""
         if item.key is None:
             return ()
@@ -208,7 +208,7 @@ class StorageNames:
                     return False
         return False
 
-    def _key_parts(self, item: Storage, rest: bytes) -> list[str]:
+    def _key_parts(self, item: StorageEntryMetadata, rest: bytes) -> list[str]:
         """Return the texts of the keys in a storage key after its item's prefix.
 
         Raises `ScaleError` if a hasher does not append the key, or the bytes are not such keys.

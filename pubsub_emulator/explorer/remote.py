@@ -162,7 +162,9 @@ class _Candidate(answers.Answer):
 
 _LISTED: Final[TypeAdapter[tuple[_Named, ...] | None]] = TypeAdapter(tuple[_Named, ...] | None)
 _CANDIDATE: Final = TypeAdapter(_Candidate)
-_PAGE: Final[TypeAdapter[tuple[answers.Changes]]] = TypeAdapter(tuple[answers.Changes])
+_PAGE: Final[TypeAdapter[tuple[answers.StorageChangeSet]]] = TypeAdapter(
+    tuple[answers.StorageChangeSet]
+)
 
 
 class _Node:

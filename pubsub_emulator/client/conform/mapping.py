@@ -14,7 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=100)]
 Hex = Annotated[str, AfterValidator(lambda text: unhex(text) and text)]
 
 
-class Publish(StrictModel):
+class PublishCall(StrictModel):
     """The call of a parachain that publishes. Its argument is a list of key, value and ttl."""
 
     by: Literal["call", "message"] = "call"
@@ -60,7 +60,7 @@ class Mapping(StrictModel):
         "when_inserted",
     )
     """The order of an entry's fields."""
-    publish: Publish = Publish()
+    publish: PublishCall = PublishCall()
     """The call that publishes."""
     message: Message = Message()
     """The call that sends an upward message."""

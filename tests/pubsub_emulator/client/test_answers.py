@@ -11,7 +11,7 @@ def block(*extrinsics: str) -> object:
     return {"block": {"header": {}, "extrinsics": list(extrinsics)}, "justifications": None}
 
 
-def read(kind: TypeAdapter[answers.Block], found: object) -> tuple[bytes, ...]:
+def read(kind: TypeAdapter[answers.SignedBlock], found: object) -> tuple[bytes, ...]:
     return answers.read(kind, found, "ws://node: chain_getBlock").block.extrinsics
 
 

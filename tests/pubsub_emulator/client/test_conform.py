@@ -21,7 +21,7 @@ from pubsub_emulator.cli.commands.conform import exit_code
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client import live_state, node
 from pubsub_emulator.client.conform import Finding, Mapping, Trial, conform, read_mapping
-from pubsub_emulator.client.conform.mapping import Publish
+from pubsub_emulator.client.conform.mapping import PublishCall
 from pubsub_emulator.client.conform.trial import Verdict
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
@@ -155,7 +155,7 @@ def test_a_chain_with_other_names_needs_a_mapping(
 
 
 def test_xcm_publishes_where_the_mapping_says_so() -> None:
-    by_xcm = WHOLE.model_copy(update={"publish": Publish(by="message")})
+    by_xcm = WHOLE.model_copy(update={"publish": PublishCall(by="message")})
     rules = ("PS-1", "PS-7", "Publish", "PS-8", "PS-14", "PS-21")
     assert {name: each.verdict for name, each in held(by_xcm, rules).items()} == dict.fromkeys(
         rules, "holds"

@@ -178,11 +178,11 @@ def as_type(kind: str, body: Any) -> m.Type:
             return m.Bits(body["bit_store_type"], body["bit_order_type"])
 
 
-def as_storage(definition: dict[str, Any]) -> m.Storage:
+def as_storage(definition: dict[str, Any]) -> m.StorageEntryMetadata:
     ((kind, body),) = definition.items()
     if kind == "Plain":
-        return m.Storage((), None, body)
-    return m.Storage(tuple(body["hashers"]), body["key"], body["value"])
+        return m.StorageEntryMetadata((), None, body)
+    return m.StorageEntryMetadata(tuple(body["hashers"]), body["key"], body["value"])
 
 
 # Forms of values

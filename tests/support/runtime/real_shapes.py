@@ -18,7 +18,7 @@ from pubsub_emulator.client.metadata import (
     Compact,
     Composite,
     Enum,
-    Pallet,
+    PalletMetadata,
     Primitive,
     Sequence,
     Tuple,
@@ -50,7 +50,7 @@ class Runtime:
         for _ in range(reader.length()):
             pallets.append(reading._pallet(reader))
             reading._skip_texts(reader)
-        self.pallets: dict[str, Pallet] = {each.name: each for each in pallets}
+        self.pallets: dict[str, PalletMetadata] = {each.name: each for each in pallets}
         # The extrinsic: version, types of address, call, signature and extra, and the extensions.
         reader.u8()
         for _ in range(4):
@@ -81,18 +81,18 @@ class Runtime:
             out[f"apis.{name}"] = shapes
         return out
 
-    def _storage(self, pallet: Pallet) -> Iterator[tuple[str, str]]:
+    def _storage(self, pallet: PalletMetadata) -> Iterator[tuple[str, str]]:
         for name, item in pallet.storage.items():
             key = "" if item.key is None else f"{'+'.join(item.hashers)}({self.shape(item.key)}) "
             yield name, key + self.shape(item.value)
 
-    def _calls(self, pallet: Pallet) -> Iterator[tuple[str, str]]:
+    def _calls(self, pallet: PalletMetadata) -> Iterator[tuple[str, str]]:
         yield from self._variants(pallet.calls)
 
-    def _events(self, pallet: Pallet) -> Iterator[tuple[str, str]]:
+    def _events(self, pallet: PalletMetadata) -> Iterator[tuple[str, str]]:
         yield from self._variants(pallet.events)
 
-    def _constants(self, pallet: Pallet) -> Iterator[tuple[str, str]]:
+    def _constants(self, pallet: PalletMetadata) -> Iterator[tuple[str, str]]:
         for name, constant in pallet.constants.items():
             yield name, self.shape(constant.type)
 
