@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from pubsub_emulator.files.progress import Stage, unwatched
 from pubsub_emulator.files.shown import marked, safe
 from pubsub_emulator.laboratory.experiments.presets import Figure, Row
-from pubsub_emulator.runs.figures import Line, lines_of, markdown
+from pubsub_emulator.runs.figures import ComparedFigure, lines_of, markdown
 from pubsub_emulator.runs.sides import Side, opener
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
@@ -20,7 +20,7 @@ class Comparison:
 
     labels: tuple[str, ...]
     """The names of the sides, all different."""
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedFigure, ...]
     """All figures of all sides."""
     first: dict[str, list[str]]
     """For each further side with a history, the first block that differs and why, line by line."""
@@ -31,7 +31,7 @@ class Comparison:
             return []
         return [line.name for line in self.lines if line.beyond(tolerance)]
 
-    def shown(self, *, every: bool) -> list[Line]:
+    def shown(self, *, every: bool) -> list[ComparedFigure]:
         """Return the figures that differ, or all of them."""
         return [line for line in self.lines if every or line.differs]
 
@@ -68,7 +68,7 @@ def compare(
         return Comparison(tuple(labels), tuple(lines), _first(labels, sides))
 
 
-def changes_figure(labels: Sequence[str], lines: Sequence[Line]) -> Figure | None:
+def changes_figure(labels: Sequence[str], lines: Sequence[ComparedFigure]) -> Figure | None:
     """Return the relative changes of figures for a chart, or `None` if there are none."""
     rows: list[Row] = []
     for line in lines:
@@ -99,7 +99,7 @@ def _first(labels: Sequence[str], sides: Sequence[Side]) -> dict[str, list[str]]
     }
 
 
-def as_markdown(compared: Comparison, lines: Sequence[Line]) -> str:
+def as_markdown(compared: Comparison, lines: Sequence[ComparedFigure]) -> str:
     """Return some of the figures, and the first blocks that differ, for a pull request."""
     labels = compared.labels
     parts = [markdown(labels, lines) if lines else "No figure differs."]
@@ -115,7 +115,7 @@ def as_markdown(compared: Comparison, lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-def _document(line: Line) -> dict[str, object]:
+def _document(line: ComparedFigure) -> dict[str, object]:
     shares = [line.share(side) for side in range(1, len(line.values))]
     return {
         "values": list(line.values),

@@ -75,7 +75,7 @@ def of_audit(run_report: Mapping[str, object]) -> Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparedFigure:
     """One figure of all sides, `None` for a side that lacks it.
 
     Changes are relative to the first side.
@@ -127,7 +127,7 @@ class Line:
         return tuple(out)
 
 
-def lines_of(sides: Sequence[Figures]) -> list[Line]:
+def lines_of(sides: Sequence[Figures]) -> list[ComparedFigure]:
     """Return a line for each figure of any side.
 
     If a side lacks a verdict or an error, it has 0 of it. If it lacks another figure, it has
@@ -135,20 +135,20 @@ def lines_of(sides: Sequence[Figures]) -> list[Line]:
     """
     names = dict.fromkeys(chain.from_iterable(sides))
     return [
-        Line(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides))
+        ComparedFigure(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides))
         for name in names
     ]
 
 
 def header(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the titles of the columns of `Line.cells`."""
+    """Return the titles of the columns of `ComparedFigure.cells`."""
     titles = ["figure", labels[0]]
     for label in labels[1:]:
         titles += [label, "change", "%"]
     return tuple(titles)
 
 
-def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:
+def markdown(labels: Sequence[str], lines: Iterable[ComparedFigure]) -> str:
     """Return the table for a pull request."""
     names = header(labels)
     rows = [

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.moved import renamed
-from pubsub_emulator.runs.figures import Line, header
+from pubsub_emulator.runs.figures import ComparedFigure, header
 
 __getattr__ = renamed(
     __name__,
@@ -15,7 +15,7 @@ __getattr__ = renamed(
 )
 
 
-def show_differences(labels: Sequence[str], lines: Iterable[Line]) -> None:
+def show_differences(labels: Sequence[str], lines: Iterable[ComparedFigure]) -> None:
     """Print the table."""
     rows = [line.cells() for line in lines]
     if rows:

@@ -11,7 +11,7 @@ from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, say_document, stage
 from pubsub_emulator.files.output import new_folder
 from pubsub_emulator.runs.comparison import as_markdown, changes_figure, compare
-from pubsub_emulator.runs.figures import Line
+from pubsub_emulator.runs.figures import ComparedFigure
 from pubsub_emulator.runtime.rules import Rules
 
 
@@ -54,7 +54,7 @@ def run_compare(
     return Result(document, FINDINGS if beyond else 0)
 
 
-def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Path]:
+def _draw(labels: Sequence[str], lines: Sequence[ComparedFigure], folder: Path) -> list[Path]:
     """Draw the relative changes of all figures. Raises `NoPlotLibrary`."""
     from pubsub_emulator.laboratory.experiments.charts import draw
 
