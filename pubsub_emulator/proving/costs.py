@@ -19,7 +19,7 @@ from pubsub_emulator.trie.errors import TrieError
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProofPlan:
     """What is proven, and where."""
 
     source: str
@@ -71,7 +71,7 @@ class Costs:
         return changes([block.request for block in self.blocks])
 
 
-def costs_of(plan: Plan, stage: Stage = unwatched) -> Costs:
+def costs_of(plan: ProofPlan, stage: Stage = unwatched) -> Costs:
     """Prove a request in each block, and return the costs.
 
     Raises `InputError`, `ClientError`, `StateUnavailable`, and the errors of the reader of the

@@ -35,7 +35,7 @@ _PUBLISHER: Final = derive_child_key(ParaId(0))[:-4]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class AttributedProof:
     """A proof with the attribution of its bytes."""
 
     proof: NodeProof
@@ -78,7 +78,7 @@ def open_proofs(
     *,
     root: str | None = None,
     metadata: str | None = None,
-) -> list[Opened]:
+) -> list[AttributedProof]:
     """Return the proofs in files of a node's answers, with their bytes attributed to keys.
 
     `root` is the state root, or a header in the files is the proven block's. `metadata` is a node
@@ -103,16 +103,16 @@ def open_proofs(
             attribution = _attribute(proof, under, wanted.child, asked)
         except ProofError as error:
             raise ProofError(f"{proof.place}: {error}") from None
-        opened.append(Opened(proof, under, attribution, names))
+        opened.append(AttributedProof(proof, under, attribution, names))
     return opened
 
 
-def document(opened: Sequence[Opened]) -> dict[str, object]:
+def document(opened: Sequence[AttributedProof]) -> dict[str, object]:
     """Return opened proofs as a JSON object."""
     return {"format": FORMAT, "proofs": [_as_json(proof) for proof in opened]}
 
 
-def drawing(opened: Sequence[Opened]) -> str:
+def drawing(opened: Sequence[AttributedProof]) -> str:
     """Return the tries of opened proofs as SVG."""
     trees = itertools.chain.from_iterable(map(_tree, opened))
     return render(arrange(trees))
@@ -122,7 +122,7 @@ HEADER: Final = ("", "what", "nodes", "own bytes", "whole path", "value")
 """The header of `rows`."""
 
 
-def head(opened: Opened) -> list[str]:
+def head(opened: AttributedProof) -> list[str]:
     """Return the sizes of a proof in words."""
     attribution = opened.found
     proof = opened.proof
@@ -139,7 +139,7 @@ def head(opened: Opened) -> list[str]:
     return [sizes, without]
 
 
-def rows(opened: Opened) -> list[tuple[object, ...]]:
+def rows(opened: AttributedProof) -> list[tuple[object, ...]]:
     """Return a row for each part of a proof."""
     table_rows: list[tuple[object, ...]] = []
     for part in opened.found.parts:
@@ -150,7 +150,7 @@ def rows(opened: Opened) -> list[tuple[object, ...]]:
     return table_rows
 
 
-def unneeded(opened: Opened) -> list[str]:
+def unneeded(opened: AttributedProof) -> list[str]:
     """Return a line for each node that is not needed."""
     unread = [f"unread node {hexed(node_hash)}" for node_hash in opened.found.unread]
     unplaced = [
@@ -253,7 +253,7 @@ def _said(part: shares.ProofShare) -> str:
     return words(part.value, _PREVIEW)
 
 
-def _what(opened: Opened, part: shares.ProofShare) -> str:
+def _what(opened: AttributedProof, part: shares.ProofShare) -> str:
     """Return a part in words. A key leaves room for figures, and `--json` has it whole."""
     name = opened.name(part)
     if part.key is None:
@@ -261,7 +261,7 @@ def _what(opened: Opened, part: shares.ProofShare) -> str:
     return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
 
 
-def _as_json(opened: Opened) -> dict[str, object]:
+def _as_json(opened: AttributedProof) -> dict[str, object]:
     attribution = opened.found
     proof = opened.proof
     block = None if proof.at is None else hexed(proof.at)
@@ -293,7 +293,7 @@ def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
     return {**place, "nodes": part.nodes, "bytes": part.weight, "path_bytes": part.path_bytes}
 
 
-def _tree(opened: Opened) -> list[Drawn]:
+def _tree(opened: AttributedProof) -> list[Drawn]:
     """Return the nodes that were read, for drawing.
 
     Each child trie is below the key that stores its root.

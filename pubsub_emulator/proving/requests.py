@@ -34,7 +34,7 @@ _DIGITS: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2})+")
 """The text of a request in digits."""
 
 
-class Names(Protocol):
+class KeyNames(Protocol):
     """Resolves names of keys."""
 
     def key(self, text: str) -> bytes:
@@ -64,7 +64,7 @@ def whole_request(
     request_text: str | None,
     top: Sequence[str],
     children: Iterable[tuple[str, str]],
-    names: Names,
+    names: KeyNames,
     seconds: float,
 ) -> RelayProofRequest:
     """Return the request that a text and single keys describe.
@@ -86,7 +86,7 @@ def whole_request(
     return request
 
 
-def request_of(text: str, names: Names, seconds: float) -> RelayProofRequest:
+def request_of(text: str, names: KeyNames, seconds: float) -> RelayProofRequest:
     """Return the request in digits, in a file, or of a parachain's node."""
     if is_url(text):
         from pubsub_emulator.client.live_state import BlockingNode

@@ -79,7 +79,7 @@ def blocks_of(text: str | None) -> Blocks:
     return Blocks(count, None if last is None else int(last), asked=True)
 
 
-class Source(Protocol):
+class RelayStateSource(Protocol):
     """A place with relay states."""
 
     names: OwnNames
@@ -90,7 +90,7 @@ class Source(Protocol):
 
 
 @dataclass(slots=True)
-class NodeSource:
+class NodeStateSource:
     """The blocks of a node."""
 
     states: "ChainStates"
@@ -157,7 +157,7 @@ def opened(
     seconds: float = SECONDS,
     cache: Path | None = None,
     stage: Stage = unwatched,
-) -> Iterator[Source]:
+) -> Iterator[RelayStateSource]:
     """Yield the relay states of a source while the context lasts.
 
     `metadata` is a node or a file, by which keys have names, `seconds` is the time for each answer
@@ -176,7 +176,7 @@ def opened(
 @contextmanager
 def _node(
     source: str, blocks: Blocks, metadata: str | None, seconds: float, cache: Path | None
-) -> Iterator[NodeSource]:
+) -> Iterator[NodeStateSource]:
     from pubsub_emulator.client.kept_answers import KeptAnswers
     from pubsub_emulator.client.live_state import BlockingNode
     from pubsub_emulator.client.places import url_and_block
@@ -203,7 +203,7 @@ def _node(
                 names = OwnNames(StorageNames(metadata_of_runtime))
             else:
                 names = names_from(metadata, seconds)
-        yield NodeSource(states, ancestors, names, cached_node)
+        yield NodeStateSource(states, ancestors, names, cached_node)
 
 
 def _known(source: str, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:

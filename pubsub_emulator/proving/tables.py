@@ -20,7 +20,7 @@ _LIMITS: Final = (("of 5 MiB", POV), ("of 10 MiB", LARGE_POV), ("of 1 MiB", BUDG
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CostTable:
     """A table of the result."""
 
     title: str
@@ -35,7 +35,7 @@ def head(costs: Costs) -> list[str]:
     return [f"block {newest.number}{block}", f"state root {hexed(newest.request.root)}"]
 
 
-def tables(costs: Costs) -> list[Table]:
+def tables(costs: Costs) -> list[CostTable]:
     """Return the tables of sizes and of keys."""
     return [_sizes_table(costs), _keys_table(costs)]
 
@@ -48,14 +48,14 @@ def as_markdown(costs: Costs) -> str:
     return "\n".join([*lines, *notes(costs)])
 
 
-def _sizes_table(costs: Costs) -> Table:
+def _sizes_table(costs: Costs) -> CostTable:
     titles = tuple(title for title, _ in _LIMITS)
     if len(costs.blocks) == 1:
         rows = [
             (part, len(proof.nodes), proof.size, compact_size(proof), *_shares(proof.size))
             for part, (proof,) in costs.parts()
         ]
-        return Table("sizes", ("part", "nodes", "bytes", "compact bytes", *titles), tuple(rows))
+        return CostTable("sizes", ("part", "nodes", "bytes", "compact bytes", *titles), tuple(rows))
     ranges = [(part, sizes(proofs)) for part, proofs in costs.parts()]
     range_rows = [
         (
@@ -70,10 +70,10 @@ def _sizes_table(costs: Costs) -> Table:
     header = ("part", "min bytes", "median", "max", *(f"max {title}" for title in titles))
     first = costs.blocks[0].number
     title = f"sizes in blocks {first} to {costs.newest.number}"
-    return Table(title, header, tuple(range_rows))
+    return CostTable(title, header, tuple(range_rows))
 
 
-def _keys_table(costs: Costs) -> Table:
+def _keys_table(costs: Costs) -> CostTable:
     changes = costs.changes()
     header: tuple[str, ...] = (
         "key",
@@ -96,7 +96,7 @@ def _keys_table(costs: Costs) -> Table:
         rows.append(row if changes is None else (*row, changes.paths.get(cost.asked, 0)))
     if changes is not None:
         header = (*header, f"path changes in {changes.steps}")
-    return Table("keys, in the newest block", header, tuple(rows))
+    return CostTable("keys, in the newest block", header, tuple(rows))
 
 
 def notes(costs: Costs) -> list[str]:
@@ -152,7 +152,7 @@ def _figure(median: float) -> float:
     return int(median) if median == int(median) else median
 
 
-def _markdown(shown: Table) -> list[str]:
+def _markdown(shown: CostTable) -> list[str]:
     rows = [shown.header, ("---",) * len(shown.header), *shown.rows]
     lines = [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
     return [f"**{marked(shown.title)}**", "", *lines, ""]

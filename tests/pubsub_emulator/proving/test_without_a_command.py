@@ -14,7 +14,7 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.proving.costs import Plan, costs_of
+from pubsub_emulator.proving.costs import ProofPlan, costs_of
 from pubsub_emulator.proving.documents import document, proof_file
 from pubsub_emulator.proving.opening import Wanted, open_proofs
 from pubsub_emulator.proving.opening import document as opened_document
@@ -36,7 +36,7 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def test_costs_are_those_of_the_command(scenario: Path) -> None:
-    costs = costs_of(Plan(str(scenario), top=[SLOT], para=3000, blocks=blocks_of("3")))
+    costs = costs_of(ProofPlan(str(scenario), top=[SLOT], para=3000, blocks=blocks_of("3")))
     command = ["prove", str(scenario), "--top", SLOT, "--para", "3000", "--blocks", "3", "--json"]
     shown = CliRunner().invoke(pubsub, command)
     assert shown.exit_code == 0, shown.output
@@ -48,8 +48,8 @@ def test_absent_keys_cost_the_block_only_what_static_keys_do_not_need(scenario: 
     present = [SLOT, "Paras.Heads(3000)"]
     absent_static = "Paras.UpgradeGoAheadSignal(3000)"
     for absent in (["Babe.EpochIndex"], [absent_static], [ELSEWHERE, absent_static]):
-        with_absent = costs_of(Plan(str(scenario), top=[*present, *absent], para=3000)).newest
-        without = costs_of(Plan(str(scenario), top=present, para=3000)).newest
+        with_absent = costs_of(ProofPlan(str(scenario), top=[*present, *absent], para=3000)).newest
+        without = costs_of(ProofPlan(str(scenario), top=present, para=3000)).newest
         assert with_absent.absent_bytes == with_absent.request.size - without.request.size
         more = with_absent.whole.size - without.whole.size
         assert with_absent.absent_block_bytes == more
@@ -58,13 +58,13 @@ def test_absent_keys_cost_the_block_only_what_static_keys_do_not_need(scenario: 
 
 def test_the_note_about_absent_keys_has_the_request_and_the_block(scenario: Path) -> None:
     absent = "Paras.UpgradeGoAheadSignal(3000)"
-    alone = costs_of(Plan(str(scenario), top=[SLOT, absent]))
+    alone = costs_of(ProofPlan(str(scenario), top=[SLOT, absent]))
     assert alone.newest.absent_block_bytes is None
     assert re.match(
         r"1 of 2 keys is absent\. Without it, the request would be [1-9]\d* bytes smaller\.",
         notes(alone)[0],
     )
-    in_block = costs_of(Plan(str(scenario), top=[SLOT, absent], para=3000))
+    in_block = costs_of(ProofPlan(str(scenario), top=[SLOT, absent], para=3000))
     assert re.match(
         r"1 of 2 keys is absent\. Without it, the request alone would be [1-9]\d* bytes smaller,"
         r" and the block 0 bytes smaller\.",
@@ -83,11 +83,11 @@ def test_a_map_that_is_not_known_is_answered_with_a_similar_one(
     scenario: Path, name: str, hint: str
 ) -> None:
     with pytest.raises(InputError, match=hint):
-        costs_of(Plan(str(scenario), top=[name]))
+        costs_of(ProofPlan(str(scenario), top=[name]))
 
 
 def test_a_proof_is_written_and_verified(scenario: Path, tmp_path: Path) -> None:
-    made = proof_file(costs_of(Plan(str(scenario), top=[SLOT])))
+    made = proof_file(costs_of(ProofPlan(str(scenario), top=[SLOT])))
     path = tmp_path / "proof.json"
     path.write_text(json.dumps(made), encoding="utf-8")
     verified = verify_file(path, Hash(bytes.fromhex(str(made["root"])[2:])))
@@ -100,12 +100,12 @@ def test_a_proof_is_written_and_verified(scenario: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (Plan("no-such.json", top=[SLOT]), "no-such.json"),
-        (Plan("demo"), "the request has no keys"),
-        (Plan("demo", request="0x"), "not a RelayProofRequest"),
+        (ProofPlan("no-such.json", top=[SLOT]), "no-such.json"),
+        (ProofPlan("demo"), "the request has no keys"),
+        (ProofPlan("demo", request="0x"), "not a RelayProofRequest"),
     ],
 )
-def test_a_plan_that_cannot_be_priced_raises_an_error(plan: Plan, said: str) -> None:
+def test_a_plan_that_cannot_be_priced_raises_an_error(plan: ProofPlan, said: str) -> None:
     with pytest.raises((InputError, ClientError), match=said):
         costs_of(plan)
 

@@ -10,7 +10,7 @@ from pubsub_emulator.cli.screen import say, say_document, table
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.proving.opening import (
     HEADER,
-    Opened,
+    AttributedProof,
     Wanted,
     document,
     drawing,
@@ -57,7 +57,7 @@ def open_files(
     return not any(proof.has_unread for proof in opened)
 
 
-def _show(opened: Opened) -> None:
+def _show(opened: AttributedProof) -> None:
     say(*head(opened))
     table("", HEADER, rows(opened))
     for line in unneeded(opened):

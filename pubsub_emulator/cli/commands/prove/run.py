@@ -15,7 +15,7 @@ from pubsub_emulator.client.request_costs import BlockCost
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.words import counted
-from pubsub_emulator.proving.costs import Costs, Plan, costs_of
+from pubsub_emulator.proving.costs import Costs, ProofPlan, costs_of
 from pubsub_emulator.proving.documents import document, proof_file
 from pubsub_emulator.proving.names import OwnNames
 from pubsub_emulator.proving.sources import blocks_of
@@ -49,7 +49,7 @@ def prove_source(
     if plot is not None and plot.suffix not in {".svg", ".png"}:
         raise click.UsageError(f"--plot {plot}: a file that ends with .svg or .png")
     draw = None if plot is None else _drawing()
-    plan = Plan(
+    plan = ProofPlan(
         source,
         request,
         top,
