@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
-from pubsub_emulator.explorer.words import Names, static_labels
+from pubsub_emulator.explorer.words import DisplayNames, static_labels
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
 def draw_block(
-    record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None
+    record: BlockRecord, plan: Plan | None, names: DisplayNames, start: Item | None = None
 ) -> list[Drawn]:
     """Draw the proof of a candidate as `plan` read it.
 
@@ -58,7 +58,7 @@ def static_nodes(plan: Plan) -> frozenset[Hash]:
     )
 
 
-def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
+def _top(para: ParaId, plan: Plan, names: DisplayNames, reach: "_Reach") -> TreeQuery:
     """Return the keys of the top trie: static keys and the roots of publishers."""
     static = [*fixed_keys(para), *plan.statics.values]
     if plan.missing is not None and not plan.publishers:
@@ -83,7 +83,7 @@ def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
     return TreeQuery(keys, labels, below, fate=fate)
 
 
-def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
+def _child(publisher: PublisherPlan, names: DisplayNames, reach: "_Reach") -> Below:
     """Return the keys of a publisher's child trie, and whether it is drawn."""
     closed = publisher.unchanged or publisher.disabled is not None
     labels = {} if closed else {key.hex(): names.key(key) for key in publisher.keys}

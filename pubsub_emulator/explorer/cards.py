@@ -11,7 +11,7 @@ from pubsub_emulator.explorer.svg import arrange, legend, render
 from pubsub_emulator.explorer.tree import Drawn, draw_read, draw_trie
 from pubsub_emulator.explorer.words import (
     VERDICTS,
-    Names,
+    DisplayNames,
     event_words,
     ledger_cells,
     preview,
@@ -43,7 +43,7 @@ MOST_ROWS: Final = 100
 MOST_CARDS: Final = 12
 """The maximum number of cards of a list."""
 
-_NAMES: Final = Names()
+_NAMES: Final = DisplayNames()
 
 
 class Picture:

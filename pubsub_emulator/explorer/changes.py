@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.explorer.words import Names, preview, short, state_key_words
+from pubsub_emulator.explorer.words import DisplayNames, preview, short, state_key_words
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
@@ -20,7 +20,7 @@ _BOOKKEEPING: Final = ("System.", "ParachainSystem.", "Aura.", "ParachainInfo.")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedRow:
     """One changed row."""
 
     item: str
@@ -38,12 +38,12 @@ class Change:
         return self.item.startswith(_BOOKKEEPING)
 
 
-def state_changes(before: State, after: State, names: Names) -> list[Change]:
+def state_changes(before: State, after: State, names: DisplayNames) -> list[ChangedRow]:
     """Return all differences between the top tries of two states of a parachain.
 
     Cached nodes are counted instead of listed.
     """
-    rows: list[Change] = []
+    rows: list[ChangedRow] = []
     cached: Counter[tuple[str, str]] = Counter()
     shown: Counter[str] = Counter()
     for key, old, new in before.top.differences(after.top):
@@ -66,12 +66,12 @@ def state_changes(before: State, after: State, names: Names) -> list[Change]:
             if change.bookkeeping or shown[change.item] <= MOST_ROWS:
                 rows.append(change)
     rows += [
-        Change(item, "further rows", "", after=f"{count - MOST_ROWS:,} more")
+        ChangedRow(item, "further rows", "", after=f"{count - MOST_ROWS:,} more")
         for item, count in shown.items()
         if count > MOST_ROWS and not item.startswith(_BOOKKEEPING)
     ]
     rows += [
-        Change(
+        ChangedRow(
             f"{items.PALLET}.CachedTrieNodes",
             where,
             "",
@@ -82,7 +82,9 @@ def state_changes(before: State, after: State, names: Names) -> list[Change]:
     return sorted(rows, key=lambda change: (change.bookkeeping, change.item))
 
 
-def _changes(key: bytes, old: bytes | None, new: bytes | None, names: Names) -> Iterator[Change]:
+def _changes(
+    key: bytes, old: bytes | None, new: bytes | None, names: DisplayNames
+) -> Iterator[ChangedRow]:
     """Yield the changes of one key. Values that do not decode are shown as bytes."""
     item, where = state_key_words(key, names)
     try:
@@ -90,19 +92,19 @@ def _changes(key: bytes, old: bytes | None, new: bytes | None, names: Names) -> 
             case "ProcessedRoots" | "SubscriptionHash":
                 yield from _map_changes(item, old, new)
             case "LastDeliveredPacked":
-                yield Change(item, where, "", after=_packed(old or b"", new or b""))
+                yield ChangedRow(item, where, "", after=_packed(old or b"", new or b""))
             case name:
                 before, after = (
                     "" if value is None else _value_words(name, value, names)
                     for value in (old, new)
                 )
-                yield Change(item, where, before, after=after)
+                yield ChangedRow(item, where, before, after=after)
     except ScaleError:
         before, after = ("" if value is None else _plain(value) for value in (old, new))
-        yield Change(item, where, before, after=after)
+        yield ChangedRow(item, where, before, after=after)
 
 
-def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
+def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[ChangedRow]:
     """Yield the changed entries of a map that is stored as one value."""
     codec = items.PROCESSED_ROOTS.codec
     old_map: Mapping[ParaId, Hash] = {} if old is None else codec.decode(old)
@@ -112,7 +114,7 @@ def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Ch
             before, after = (
                 short(stored[para]) if para in stored else "" for stored in (old_map, new_map)
             )
-            yield Change(item, str(para), before, after=after)
+            yield ChangedRow(item, str(para), before, after=after)
 
 
 def _packed(old: bytes, new: bytes) -> str:
@@ -126,7 +128,7 @@ def _packed(old: bytes, new: bytes) -> str:
     return f"{changed} of {min(len(cells), PACK)} written, {filled} not empty"
 
 
-def _value_words(item: str, value: bytes, names: Names) -> str:
+def _value_words(item: str, value: bytes, names: DisplayNames) -> str:
     """Return a value in words. Raises `ScaleError`.
 
     `item` is the name of the item, without the pallet if it is the subscriber's.

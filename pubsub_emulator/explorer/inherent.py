@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from pubsub_emulator.explorer.words import Names, preview
+from pubsub_emulator.explorer.words import DisplayNames, preview
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.relay_keys import relay_key_name
@@ -29,7 +29,7 @@ def requested_rows(requested: RequestedValues) -> list[Row]:
     ]
 
 
-def message_rows(messages: InboundMessages, names: Names) -> list[Row]:
+def message_rows(messages: InboundMessages, names: DisplayNames) -> list[Row]:
     """Return rows of messages: sender, relay block, `in full` or `as a hash`, size, beginning.
 
     If the inherent only has the hash of a message (UP-8), the size is -1.
@@ -37,7 +37,7 @@ def message_rows(messages: InboundMessages, names: Names) -> list[Row]:
     return list(islice(_messages(messages, names), MOST_ROWS))
 
 
-def _messages(messages: InboundMessages, names: Names) -> Iterator[Row]:
+def _messages(messages: InboundMessages, names: DisplayNames) -> Iterator[Row]:
     """Yield a row for each message: sender, relay block, form, size, preview.
 
     The size of a message that is only known as a hash is -1.

@@ -6,7 +6,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, record_card
 from pubsub_emulator.explorer.recorder import walk_again
-from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.explorer.words import DisplayNames
 from pubsub_emulator.pages.assets import styles
 from pubsub_emulator.pages.document import document
 from pubsub_emulator.pages.html import Html, join, tag
@@ -62,7 +62,9 @@ def block_card(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> str
         walked = walk_again(record, state, rules)
     except PubsubError:
         walked = None
-    drawn = draw_block(record, walked and walked.plan, Names(), start=walked and walked.start)
+    drawn = draw_block(
+        record, walked and walked.plan, DisplayNames(), start=walked and walked.start
+    )
     return record_card(
         record, Picture(drawn, f"proof of {counted(len(record.candidate.inherent.proof), 'node')}")
     )

@@ -24,8 +24,8 @@ from pubsub_emulator.explorer.inherent import (
     requested_rows,
 )
 from pubsub_emulator.explorer.svg import arrange, packed
-from pubsub_emulator.explorer.tree import Drawn, Shape
-from pubsub_emulator.explorer.words import Names, event_words, ttl_words
+from pubsub_emulator.explorer.tree import Drawn, PlaceShape
+from pubsub_emulator.explorer.words import DisplayNames, event_words, ttl_words
 from pubsub_emulator.primitives.types import (
     EMPTY_TRIE_ROOT,
     Hash,
@@ -93,11 +93,11 @@ class Recorder(records.Observer):
 
     def __init__(
         self,
-        names: Names | None = None,
+        names: DisplayNames | None = None,
         relay: RelayChain | None = None,
         rules: Rules = SHIPPED,
     ) -> None:
-        self.names = names or Names()
+        self.names = names or DisplayNames()
         self.relay = relay
         self.rules = rules if relay is None else relay.runtime.config.pubsub.rules
         self.chains: dict[ParaId, RecordedChain] = {}
@@ -248,7 +248,7 @@ class Recorder(records.Observer):
         self.nodes[place.hash] = (
             number,
             len(data),
-            data[:VALUE_BYTES] if place.shape is Shape.VALUE else data,
+            data[:VALUE_BYTES] if place.shape is PlaceShape.VALUE else data,
         )
         return number
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from html import escape
 from typing import Final
 
-from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
+from pubsub_emulator.explorer.tree import Drawn, Fate, PlaceShape
 from pubsub_emulator.explorer.words import short
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.pages.assets import asset
@@ -29,26 +29,26 @@ _CELLS: Final = tuple(f"M{4 * (at % 4) - 8} {4 * (at // 4) - 8}h3.4v3.4h-3.4z" f
 """The paths of the sixteen cells of a branch."""
 
 _SHAPES: Final = {
-    Shape.LEAF: '<circle r="5"/>',
-    Shape.EMPTY: '<circle r="5"/>',
-    Shape.VALUE: '<path d="M0-6.5 6.5 0 0 6.5-6.5 0z"/>',
-    Shape.STUB: '<circle class="o" r="4.5"/>',
-    Shape.AGAIN: '<path class="o" d="M-5 3a5 5 0 0 1 9-4M4-6v5h-5"/>',
-    Shape.ABSENT: '<path class="o" d="M-4-4 4 4M4-4-4 4"/>',
-    Shape.MALFORMED: '<path d="M0-6 6 5H-6z"/>',
+    PlaceShape.LEAF: '<circle r="5"/>',
+    PlaceShape.EMPTY: '<circle r="5"/>',
+    PlaceShape.VALUE: '<path d="M0-6.5 6.5 0 0 6.5-6.5 0z"/>',
+    PlaceShape.STUB: '<circle class="o" r="4.5"/>',
+    PlaceShape.AGAIN: '<path class="o" d="M-5 3a5 5 0 0 1 9-4M4-6v5h-5"/>',
+    PlaceShape.ABSENT: '<path class="o" d="M-4-4 4 4M4-4-4 4"/>',
+    PlaceShape.MALFORMED: '<path d="M0-6 6 5H-6z"/>',
 }
 
 LEGEND: Final = (
-    (Fate.PROVEN, Shape.BRANCH, "proven"),
-    (Fate.STATIC, Shape.BRANCH, "proven anyway, for the static keys"),
-    (Fate.PROVEN, Shape.LEAF, "leaf"),
-    (Fate.PROVEN, Shape.VALUE, "value"),
-    (Fate.REMEMBERED, Shape.STUB, "remembered: unread, or from the cache"),
-    (Fate.WAITING, Shape.STUB, "not reached"),
-    (Fate.PRUNED, Shape.STUB, "pruned: a hash only"),
-    (Fate.MISSING, Shape.STUB, "missing"),
-    (Fate.UNUSED, Shape.LEAF, "not needed"),
-    (Fate.PROVEN, Shape.ABSENT, "keys proven absent"),
+    (Fate.PROVEN, PlaceShape.BRANCH, "proven"),
+    (Fate.STATIC, PlaceShape.BRANCH, "proven anyway, for the static keys"),
+    (Fate.PROVEN, PlaceShape.LEAF, "leaf"),
+    (Fate.PROVEN, PlaceShape.VALUE, "value"),
+    (Fate.REMEMBERED, PlaceShape.STUB, "remembered: unread, or from the cache"),
+    (Fate.WAITING, PlaceShape.STUB, "not reached"),
+    (Fate.PRUNED, PlaceShape.STUB, "pruned: a hash only"),
+    (Fate.MISSING, PlaceShape.STUB, "missing"),
+    (Fate.UNUSED, PlaceShape.LEAF, "not needed"),
+    (Fate.PROVEN, PlaceShape.ABSENT, "keys proven absent"),
 )
 """The entries of the legend: fate, shape and text."""
 
@@ -92,7 +92,7 @@ def layout(trees: Iterable[Drawn]) -> list[Placed]:
     return all_placed
 
 
-_OPEN: Final = (Shape.BRANCH, Shape.LEAF, Shape.MALFORMED, Shape.AGAIN)
+_OPEN: Final = (PlaceShape.BRANCH, PlaceShape.LEAF, PlaceShape.MALFORMED, PlaceShape.AGAIN)
 """Shapes that can have a trie below them."""
 
 
@@ -164,8 +164,8 @@ def nibble_of(placed: Placed) -> str:
     """
     if (
         placed.parent is None
-        or placed.parent.place.shape is not Shape.BRANCH
-        or placed.place.shape is Shape.ABSENT
+        or placed.parent.place.shape is not PlaceShape.BRANCH
+        or placed.place.shape is PlaceShape.ABSENT
     ):
         return ""
     grown = len(placed.place.path) > len(placed.parent.place.path) + len(
@@ -193,7 +193,7 @@ def packed(drawing: Drawing) -> dict[str, object]:
         ),
         "nibbles": "".join(nibble_of(place) or "-" for place in placed),
         "cells": "".join(
-            place.place.cells for place in placed if place.place.shape is Shape.BRANCH
+            place.place.cells for place in placed if place.place.shape is PlaceShape.BRANCH
         ),
         "texts": [[label, note] if note else label for label, note in drawing.texts],
     }
@@ -208,7 +208,7 @@ def glyphs() -> dict[str, object]:
         "letter": _LETTER,
         "cells": list(_CELLS),
         "shapes": {shape.value: glyph for shape, glyph in _SHAPES.items()},
-        "shapeNames": {shape.value: shape.name.lower() for shape in Shape},
+        "shapeNames": {shape.value: shape.name.lower() for shape in PlaceShape},
         "fateNames": {fate.value: fate.name.lower() for fate in Fate},
     }
 
@@ -247,7 +247,7 @@ def legend() -> str:
 
 
 def _glyph(place: Drawn) -> str:
-    return _branch(place.cells) if place.shape is Shape.BRANCH else _SHAPES[place.shape]
+    return _branch(place.cells) if place.shape is PlaceShape.BRANCH else _SHAPES[place.shape]
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ become places of the drawing, but most `PRUNED` ones do not:
     MISSING     needed, but not in the proof
     PRUNED      not in the proof, and the keys below were not requested
 
-Every node of a proof is drawn exactly once. A further reference to it is `Shape.AGAIN`.
+Every node of a proof is drawn exactly once. A further reference to it is `PlaceShape.AGAIN`.
 """
 
 from bisect import bisect_left
@@ -46,7 +46,7 @@ _OFF_PATH: Final = (Fate.UNUSED, Fate.WAITING)
 """The possible fates of nodes of the proof that are not on a requested path."""
 
 
-class Shape(Enum):
+class PlaceShape(Enum):
     """The shape of a place in the drawing. The value is its letter in drawings."""
 
     BRANCH = "B"
@@ -66,7 +66,7 @@ class Shape(Enum):
 class Drawn:
     """One place of a drawing."""
 
-    shape: Shape
+    shape: PlaceShape
     fate: Fate
     hash: Hash | None = None
     """The node's hash, or `None` for inline nodes and absent keys."""
@@ -93,7 +93,7 @@ class Drawn:
             stack.extend(reversed(place.children))
 
 
-class Opened(NamedTuple):
+class NodeParts(NamedTuple):
     """The parts of a node."""
 
     kind: int
@@ -106,13 +106,13 @@ class Opened(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 15)
-def open_node(node: bytes) -> Opened | None:
+def open_node(node: bytes) -> NodeParts | None:
     """Return the parts of a node, or `None` if it is malformed."""
     try:
         parts = DecodedNode(node)
     except BadNode:
         return None
-    return Opened(
+    return NodeParts(
         parts.kind,
         parts.partial,
         parts.value,
@@ -206,7 +206,9 @@ class _Builder:
         # A shorter reference is an inline node.
         if len(reference) != _HASH:
             return (
-                Drawn(Shape.LEAF, Fate.PROVEN, None, data=reference, path=path) if wanted else None
+                Drawn(PlaceShape.LEAF, Fate.PROVEN, None, data=reference, path=path)
+                if wanted
+                else None
             )
         name = Hash(reference)
         fate = self.sources.used(name)
@@ -221,17 +223,19 @@ class _Builder:
         fate = query.fate(reference, low, high)
         if fate is Fate.PRUNED:
             return None
-        return Drawn(Shape.STUB, fate, name, data=None, path=path, label=_count(query, low, high))
+        return Drawn(
+            PlaceShape.STUB, fate, name, data=None, path=path, label=_count(query, low, high)
+        )
 
-    def first(self, name: Hash) -> Shape:
+    def first(self, name: Hash) -> PlaceShape:
         """Mark a node as drawn. Return `LEAF` if it was not drawn before, otherwise `AGAIN`.
 
         `open` replaces `LEAF` by the actual shape.
         """
         if name in self.drawn:
-            return Shape.AGAIN
+            return PlaceShape.AGAIN
         self.drawn[name] = None
-        return Shape.LEAF
+        return PlaceShape.LEAF
 
     def open(self, todo: _Todo) -> list[_Todo]:
         """Add the children of a place, and return those that have to be opened next.
@@ -239,14 +243,14 @@ class _Builder:
         Requested keys that are not in the trie become a child of shape `ABSENT`.
         """
         place, query, low, high = todo
-        drawn_before = place.shape is Shape.AGAIN
+        drawn_before = place.shape is PlaceShape.AGAIN
         if place.data is None or (drawn_before and low == high):
             # A node that is drawn elsewhere is only opened for requested keys. The nodes of a
             # hostile proof can refer to each other in such a way that the number of paths is huge.
             return []
         node = open_node(place.data)
         if node is None:
-            place.shape = Shape.AGAIN if drawn_before else Shape.MALFORMED
+            place.shape = PlaceShape.AGAIN if drawn_before else PlaceShape.MALFORMED
             return []
         if not drawn_before:
             place.shape = _shape_of(node)
@@ -293,11 +297,13 @@ class _Builder:
                 else f"{len(absent_labels)} keys absent"
             )
             note = "" if len(absent_labels) == 1 else _first_labels(absent_labels)
-            place.children.append(Drawn(Shape.ABSENT, place.fate, path=end, label=label, note=note))
+            place.children.append(
+                Drawn(PlaceShape.ABSENT, place.fate, path=end, label=label, note=note)
+            )
         return todo_next
 
     def value(
-        self, place: Drawn, node: Opened, end: str, query: TreeQuery, index: int | None
+        self, place: Drawn, node: NodeParts, end: str, query: TreeQuery, index: int | None
     ) -> list[_Todo]:
         """Draw the value of the key that ends in this node.
 
@@ -316,7 +322,7 @@ class _Builder:
         data = self.sources.proof.get(name)
         fate = self.sources.used(name)
         if data is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
-            shape = Shape.AGAIN if self.first(name) is Shape.AGAIN else Shape.VALUE
+            shape = PlaceShape.AGAIN if self.first(name) is PlaceShape.AGAIN else PlaceShape.VALUE
             place.children.append(
                 Drawn(shape, fate, name, data=data, path=end, note=f"{len(data)} B")
             )
@@ -328,7 +334,7 @@ class _Builder:
         else:
             fate = query.fate(value, index, index + 1)
         note = "value as delivered" if fate is Fate.REMEMBERED else "value"
-        place.children.append(Drawn(Shape.STUB, fate, name, data=None, path=end, note=note))
+        place.children.append(Drawn(PlaceShape.STUB, fate, name, data=None, path=end, note=note))
         return []
 
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
@@ -343,7 +349,12 @@ class _Builder:
             return []
         if below.unread is not None and root not in self.sources.proof:
             place.children.append(
-                Drawn(Shape.STUB, below.unread, Hash(root), label=_count(query, 0, len(query.keys)))
+                Drawn(
+                    PlaceShape.STUB,
+                    below.unread,
+                    Hash(root),
+                    label=_count(query, 0, len(query.keys)),
+                )
             )
             return []
         child = self.reference(root, "", query, low=0, high=len(query.keys))
@@ -374,10 +385,10 @@ def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
     """Return the place of an unreferenced node. The nodes below it are not drawn."""
     fate = fate if fate is Fate.WAITING else Fate.UNUSED
     label = "not reached" if fate is Fate.WAITING else "nothing leads here"
-    stray = Drawn(Shape.VALUE, fate, name, data=node, label=label, note=f"{len(node)} B")
+    stray = Drawn(PlaceShape.VALUE, fate, name, data=node, label=label, note=f"{len(node)} B")
     opened = open_node(node)
     if opened is not None:
-        stray.shape = Shape.BRANCH if opened.children else Shape.LEAF
+        stray.shape = PlaceShape.BRANCH if opened.children else PlaceShape.LEAF
         stray.partial = opened.partial
         nibbles = [nibble for nibble, _ in opened.children]
         stray.cells = "".join(
@@ -399,11 +410,11 @@ def draw_trie(
     )
 
 
-def _shape_of(node: Opened) -> Shape:
+def _shape_of(node: NodeParts) -> PlaceShape:
     """Return the shape of a node that is drawn for the first time."""
     if node.children:
-        return Shape.BRANCH
-    return Shape.LEAF if node.kind else Shape.EMPTY
+        return PlaceShape.BRANCH
+    return PlaceShape.LEAF if node.kind else PlaceShape.EMPTY
 
 
 def _first_labels(labels: list[str]) -> str:

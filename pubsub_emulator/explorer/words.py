@@ -51,7 +51,7 @@ _CHANNEL: Final = storage_keys.item_prefix("Hrmp", "HrmpChannels")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class DisplayNames:
     """The names of chains and published keys. Others are shown by number or hash."""
 
     chains: Mapping[ParaId, str] = field(default_factory=dict)
@@ -67,13 +67,15 @@ class Names:
         return self.keys.get(key) or short(key)
 
 
-def scenario_names(scenario: Scenario) -> Names:
+def scenario_names(scenario: Scenario) -> DisplayNames:
     """Return the names in a scenario: those of subscribers, and those that keys derive from."""
     keys: dict[PubsubKey, str] = {}
     for group in scenario.publishers:
         for para in group.paras:
             keys |= {published_key(para, index): f"{para}/{index}" for index in range(group.keys)}
-    return Names({subscriber.para: subscriber.name for subscriber in scenario.subscribers}, keys)
+    return DisplayNames(
+        {subscriber.para: subscriber.name for subscriber in scenario.subscribers}, keys
+    )
 
 
 def short(data: bytes) -> str:
@@ -88,7 +90,7 @@ def preview(value: bytes, limit: int = 24) -> str:
     return f"0x{value[:limit].hex()}" + ("…" if len(value) > limit else "")
 
 
-def with_names(text: str, names: Names) -> str:
+def with_names(text: str, names: DisplayNames) -> str:
     """Replace `key` and hexadecimal digits in a text by the key's name, if it has one."""
 
     def named(match: re.Match[str]) -> str:
@@ -140,7 +142,7 @@ def _static_label(key: bytes) -> str:
     return f"Hrmp.HrmpChannels {sender} → {recipient}"
 
 
-def event_words(event: Event, names: Names) -> str:
+def event_words(event: Event, names: DisplayNames) -> str:
     """Return an event in one line.
 
     It looks like `Subscriber.DataProcessed publisher 1000, key 1000/3, value_size 12`.
@@ -148,13 +150,13 @@ def event_words(event: Event, names: Names) -> str:
     return f"{event.PALLET}.{type(event).__name__} {', '.join(_fields(event, names))}".rstrip()
 
 
-def _fields(value: Any, names: Names) -> Iterator[str]:
+def _fields(value: Any, names: DisplayNames) -> Iterator[str]:
     """Yield name and value of each field of an event."""
     for name in (event_field.name for event_field in fields(value)):
         yield f"{name.rstrip('_')} {_argument(name, getattr(value, name), names)}"
 
 
-def execution_words(message: MessageExecution, names: Names) -> str:
+def execution_words(message: MessageExecution, names: DisplayNames) -> str:
     """Return the outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
     outcome = message.execution.outcome
     failures = "; ".join(
@@ -171,7 +173,7 @@ def execution_words(message: MessageExecution, names: Names) -> str:
     return f"from {names.chain(message.para)}: {result}{f'; {failures}' if failures else ''}"
 
 
-def _argument(name: str, value: object, names: Names) -> str:
+def _argument(name: str, value: object, names: DisplayNames) -> str:
     """Return a field of an event in words. Its name tells whether a number is a chain's id."""
     if isinstance(value, bytes):
         return names.keys.get(PubsubKey(value)) or (
@@ -189,7 +191,7 @@ def _argument(name: str, value: object, names: Names) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
+def state_key_words(key: bytes, names: DisplayNames) -> tuple[str, str]:
     """Return the item of a parachain's storage key, and its keys in words."""
     item, bracket, _ = key_name(key).partition("[")
     rest = key[32:]

@@ -6,7 +6,7 @@ from typing import Final
 
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof
-from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.explorer.words import DisplayNames
 from pubsub_emulator.files.pages import Doing, Line, Shown
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.session.answers import DeliveredKey, RelayBlockOutcome
@@ -97,7 +97,7 @@ def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
         if records:
             record = records[-1]
             plan = None if record.outcome is None else record.outcome.plan
-            names = Names({}, {**session.scenario_names, **session.names})
+            names = DisplayNames({}, {**session.scenario_names, **session.names})
             verdict = "" if record.refusal is None else f", refused: {record.refusal.verdict.value}"
             block_height = record.candidate.header.number
             title = (

@@ -7,7 +7,7 @@ from pubsub_emulator.explorer.inherent import (
     message_rows,
     requested_rows,
 )
-from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.explorer.words import DisplayNames
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import (
     EMPTY_TRIE_ROOT,
@@ -24,7 +24,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
 from pubsub_emulator.runtime.framework.relay_keys import relay_key
 
 AT = RelayBlockNumber(7)
-NAMES = Names({ParaId(2000): "prices"})
+NAMES = DisplayNames({ParaId(2000): "prices"})
 
 
 def test_messages_say_who_sent_them_and_whether_they_are_there_in_full() -> None:

@@ -12,7 +12,7 @@ from support.explorer.run_page import Explored
 from pubsub_emulator.collator.author import full_proof
 from pubsub_emulator.explorer.block_tree import _Reach, draw_block
 from pubsub_emulator.explorer.recorder import walk_again
-from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
+from pubsub_emulator.explorer.tree import Drawn, Fate, PlaceShape
 from pubsub_emulator.explorer.words import with_names
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
@@ -166,7 +166,7 @@ def of_fate(places: list[Drawn], *fates: Fate) -> set[Hash]:
 def test_every_node_of_every_proof_is_drawn_once(explored: Explored) -> None:
     for at, block in enumerate(explored.told.blocks):
         places = drawing(explored, at)
-        aside = (Shape.STUB, Shape.AGAIN)
+        aside = (PlaceShape.STUB, PlaceShape.AGAIN)
         drawn = Counter(
             place.hash for place in places if place.data is not None and place.shape not in aside
         )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pubsub_emulator.explorer.svg import arrange, glyphs, packed, render
-from pubsub_emulator.explorer.tree import Drawn, Fate, Shape, draw_read, draw_trie
+from pubsub_emulator.explorer.tree import Drawn, Fate, PlaceShape, draw_read, draw_trie
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie
@@ -29,7 +29,7 @@ def drawn(trees: list[Drawn]) -> list[Hash]:
     """The hashes of nodes that are drawn, those of references alone and of second mentions left
     out.
     """
-    aside = (Shape.STUB, Shape.AGAIN)
+    aside = (PlaceShape.STUB, PlaceShape.AGAIN)
     return [
         place.hash for place in places(trees) if place.hash is not None and place.shape not in aside
     ]
@@ -50,7 +50,7 @@ def test_every_node_of_a_proof_is_drawn_once_in_its_readings_colour(
     trees = draw_read(trie.root(), nodes.values(), wanted)
     assert sorted(drawn(trees)) == sorted(nodes)
     for place in places(trees):
-        if place.hash in nodes and place.shape not in (Shape.STUB, Shape.AGAIN):
+        if place.hash in nodes and place.shape not in (PlaceShape.STUB, PlaceShape.AGAIN):
             # the root is always looked at, even where nothing is asked for
             expected = (
                 Fate.PROVEN if place.hash in needed or place.hash == trie.root() else Fate.UNUSED
@@ -77,7 +77,7 @@ def test_a_whole_trie_is_drawn_with_all_its_values(held: dict[bytes, bytes]) -> 
     nodes = proof(trie, list(held))
     trees = draw_trie(trie.root(), nodes.values(), {key: f"key {key.hex()}" for key in held})
     assert sorted(drawn(trees)) == sorted(nodes)
-    again = {place.path for place in places(trees) if place.shape is Shape.AGAIN}
+    again = {place.path for place in places(trees) if place.shape is PlaceShape.AGAIN}
     named = [place.label for place in places(trees) if place.label]
     if not again:  # what is shared is drawn once, under the first of its keys
         assert sorted(named) == sorted(f"key {key.hex()}" for key in held)
@@ -89,7 +89,7 @@ def test_a_branch_has_a_cell_for_each_child_pruned_or_drawn(
 ) -> None:
     trie = Trie.from_entries(held.items())
     for place in places(draw_read(trie.root(), proof(trie, wanted).values(), wanted)):
-        if place.shape is not Shape.BRANCH:
+        if place.shape is not PlaceShape.BRANCH:
             continue
         below = {
             child.path[-1]: child
@@ -109,7 +109,7 @@ def test_absent_keys_are_told_where_they_are_proven_absent(
     absent = {key for key in wanted if key not in held}
     told = 0
     for place in places(draw_read(trie.root(), proof(trie, wanted).values(), wanted)):
-        if place.shape is Shape.ABSENT:
+        if place.shape is PlaceShape.ABSENT:
             one = place.label.startswith("no ")
             told += 1 if one else int(place.label.split()[0])
     assert told == len(absent)
@@ -194,7 +194,7 @@ def test_a_drawing_that_stands_alone_brings_its_colours_and_escapes_its_words() 
 def test_every_shape_can_be_painted() -> None:
     shapes = glyphs()["shapes"]
     assert isinstance(shapes, dict)
-    assert {*shapes, Shape.BRANCH.value} == {shape.value for shape in Shape}
+    assert {*shapes, PlaceShape.BRANCH.value} == {shape.value for shape in PlaceShape}
 
 
 def test_a_trie_of_endless_sharing_takes_the_time_of_its_nodes() -> None:

@@ -3,10 +3,10 @@
 from support.explorer.run_page import Explored
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.explorer.changes import MOST_ROWS, Change, state_changes
+from pubsub_emulator.explorer.changes import MOST_ROWS, ChangedRow, state_changes
 from pubsub_emulator.explorer.words import (
     VERDICTS,
-    Names,
+    DisplayNames,
     execution_words,
     preview,
     short,
@@ -40,7 +40,7 @@ def test_values_are_text_where_all_of_them_is_and_hashes_are_shortened() -> None
 
 def test_keys_are_called_by_their_names_where_these_are_known() -> None:
     key = key_from_data(b"price")
-    names = Names(keys={key: "price"})
+    names = DisplayNames(keys={key: "price"})
     assert with_names(f"node at key {key.hex()}, lost", names) == "node at key price, lost"
     assert with_names(f"key {ACTIVE_CONFIG.hex()}", names) == "Configuration.ActiveConfig"
     first = fixed_keys(ParaId(3000))[0]
@@ -76,7 +76,7 @@ def test_messages_say_how_they_ended_and_why() -> None:
     (done,) = network.relay.executions
     network.step()
     (failed,) = network.relay.executions
-    names = Names({ParaId(1000): "prices"})
+    names = DisplayNames({ParaId(1000): "prices"})
     assert execution_words(done, names).startswith("from 1000 prices: done, ")
     said = execution_words(failed, names)
     assert said.startswith("from 1000 prices: stopped, ")
@@ -102,8 +102,8 @@ def written(*writes: object) -> State:
 def test_maps_are_told_by_the_publishers_that_changed() -> None:
     before = written(lambda s: items.PROCESSED_ROOTS.put(s, {ME: ROOT, OTHER: ROOT}))
     after = written(lambda s: items.PROCESSED_ROOTS.put(s, {ME: ROOT}))
-    assert state_changes(before, after, Names()) == [
-        Change("Subscriber.ProcessedRoots", "1001", "0x72727272…7272", "")
+    assert state_changes(before, after, DisplayNames()) == [
+        ChangedRow("Subscriber.ProcessedRoots", "1001", "0x72727272…7272", "")
     ]
 
 
@@ -117,7 +117,7 @@ def test_rows_are_told_in_words() -> None:
     )
     told = {
         change.item: change
-        for change in state_changes(State(), after, Names(keys={KEY: "DOT/USD"}))
+        for change in state_changes(State(), after, DisplayNames(keys={KEY: "DOT/USD"}))
     }
     assert told["Subscriber.ProcessingCursor"].after == "1000, DOT/USD"
     assert told["Subscriber.LastDelivered"].where == "1000, DOT/USD"
@@ -131,10 +131,10 @@ def test_cached_nodes_are_counted_by_generation() -> None:
             items.CACHED_TRIE_NODES.insert(storage, (ME, 4), Hash(bytes((number,)) * 32), b"node")
 
     after = written(add)
-    assert state_changes(State(), after, Names()) == [
-        Change("Subscriber.CachedTrieNodes", "1000, generation 4", "", "nodes added: 30")
+    assert state_changes(State(), after, DisplayNames()) == [
+        ChangedRow("Subscriber.CachedTrieNodes", "1000, generation 4", "", "nodes added: 30")
     ]
-    assert state_changes(after, State(), Names())[0].after == "nodes removed: 30"
+    assert state_changes(after, State(), DisplayNames())[0].after == "nodes removed: 30"
 
 
 def test_the_first_rows_of_an_item_are_shown_and_the_others_counted() -> None:
@@ -143,15 +143,15 @@ def test_the_first_rows_of_an_item_are_shown_and_the_others_counted() -> None:
             row = LastDelivered(ROOT, 0, RelayBlockNumber(1))
             items.LAST_DELIVERED.insert(storage, ME, PubsubKey(bytes((number,)) * 32), row)
 
-    changes = state_changes(State(), written(add), Names())
+    changes = state_changes(State(), written(add), DisplayNames())
     assert len(changes) == MOST_ROWS + 1
     assert changes[-1].after == f"{40 - MOST_ROWS} more"
 
 
 def test_a_row_that_does_not_decode_is_shown_as_bytes() -> None:
     after = written(lambda s: s.put(items.PROCESSED_ROOTS.key, b"\xff\xff"))
-    assert state_changes(State(), after, Names()) == [
-        Change("Subscriber.ProcessedRoots", "", "", "0xffff")
+    assert state_changes(State(), after, DisplayNames()) == [
+        ChangedRow("Subscriber.ProcessedRoots", "", "", "0xffff")
     ]
 
 

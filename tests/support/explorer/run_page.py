@@ -20,7 +20,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder
-from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.explorer.words import DisplayNames
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -99,7 +99,7 @@ class Explored:
 
     told: Told
     recorder: Recorder
-    names: Names
+    names: DisplayNames
     text: str
     page: Page
     simulation: Simulation
