@@ -81,13 +81,13 @@ def segment(store: Store, number: int) -> None:
     results.write_result(store, f"items/{number}", tables, {})
 
 
-def written(store: Store, number: int) -> tuple[results.Rows, results.Rows]:
+def written(store: Store, number: int) -> tuple[results.RowRange, results.RowRange]:
     """Return the files with the measures of a segment: its blocks and its publishers."""
     blocks, publishers = (
         next(path for path in store.walk(f"items/{number}") if f"/{name}-" in path)
         for name in ("blocks", "publishers")
     )
-    return results.Rows(blocks), results.Rows(publishers)
+    return results.RowRange(blocks), results.RowRange(publishers)
 
 
 def make(store: Store, count: int) -> Iterator[float]:

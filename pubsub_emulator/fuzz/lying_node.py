@@ -9,12 +9,12 @@ from pubsub_emulator.primitives.types import ParaId
 @reads_a_node("fetch")
 def _fetch(url: str) -> str:
     from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
-    from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
+    from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource
 
     async def run() -> int:
         limits = RequestRate(rest=0.001, timeout=5)
         async with Endpoints([f"{url}/2000"], limits) as nodes, Endpoints([url], limits) as relay:
-            source = NodeSource("net", ParaId(2000), nodes, relay)
+            source = NodeBlockSource("net", ParaId(2000), nodes, relay)
             newest = await source.newest()
             return len(await source.blocks(max(1, newest - 1), newest, lambda _done: None))
 

@@ -15,11 +15,11 @@ from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.validate import judge_block
 from pubsub_emulator.session.blocks import ledger_pages
-from pubsub_emulator.spark_audit.compare import Judged
+from pubsub_emulator.spark_audit.compare import RecordedBlock
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node
 
 
-def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
+def judged_block(judged: RecordedBlock, path: Path, kind: str = "block") -> View:
     """Return the view of a block that is executed again on its parent.
 
     It is executed by the rules in its record. Raises `CompareError` if the state before it is not

@@ -13,7 +13,7 @@ from pubsub_emulator.inspection.view import View, view
 from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table
-from pubsub_emulator.spark_audit.history.unpack import Source, TooLarge, check_group
+from pubsub_emulator.spark_audit.history.unpack import ParquetSource, TooLarge, check_group
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.tables.pack import published_schema
 
@@ -97,7 +97,7 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
     return None if table is None else "an audit", table
 
 
-def _first_rows(opened: pq.ParquetFile, file: Source) -> list[dict[str, object]]:
+def _first_rows(opened: pq.ParquetFile, file: ParquetSource) -> list[dict[str, object]]:
     if not opened.metadata.num_row_groups:
         return []
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.runtime.framework.words import words
-from pubsub_emulator.spark_audit.compare import HistoryRecord, Judged
+from pubsub_emulator.spark_audit.compare import HistoryRecord, RecordedBlock
 
 _MOST: Final = 4
 
@@ -40,7 +40,7 @@ def first_difference(a: Path, b: Path, names: Names) -> list[str]:
     return []
 
 
-def _blocks(record: HistoryRecord) -> Iterator[Judged]:
+def _blocks(record: HistoryRecord) -> Iterator[RecordedBlock]:
     """Yield all blocks in the order of their relay parents, then chains.
 
     The blocks of a chain keep their order.
@@ -51,7 +51,7 @@ def _blocks(record: HistoryRecord) -> Iterator[Judged]:
     )
 
 
-def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
+def _reasons(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
     fields, other_fields = (block.fields() | {"chain": block.chain} for block in (a, b))
     for name in ("chain", "relay parent", "verdict"):
         if fields[name] != other_fields[name]:
@@ -69,7 +69,7 @@ def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
         yield f"  proof: {', '.join(sizes)}"
 
 
-def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
+def _deliveries(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
     deliveries, other_deliveries = (
         {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
         for block in (a, b)

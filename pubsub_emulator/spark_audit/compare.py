@@ -47,7 +47,7 @@ class CompareError(PubsubError):
 
 
 @dataclass(frozen=True)
-class Judged:
+class RecordedBlock:
     """A block with its context and outcome according to a record."""
 
     place: str
@@ -171,7 +171,7 @@ def _text(value: object) -> str:
 
 
 @dataclass(slots=True)
-class Comparison:
+class RecordComparison:
     """The result of a comparison."""
 
     compared: int = 0
@@ -207,7 +207,7 @@ class Comparison:
         return self.first is None and (self.compared > 0 if self.partial else not self.unmatched)
 
 
-def compare(a: Path, b: Path) -> Comparison:
+def compare(a: Path, b: Path) -> RecordComparison:
     """Compare two records. Raises `CompareError`, `CommitError`, `FixtureError`."""
     first = _open(a)
     second = _open(b)
@@ -220,7 +220,7 @@ def compare(a: Path, b: Path) -> Comparison:
     return _fixtures(first, second)
 
 
-FixtureRecord = Mapping[str, Judged]
+FixtureRecord = Mapping[str, RecordedBlock]
 """Fixtures as judged blocks, by name."""
 
 
@@ -242,7 +242,7 @@ def _bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
-def judged_fixture(fixture: Fixture) -> Judged:
+def judged_fixture(fixture: Fixture) -> RecordedBlock:
     """Return a fixture as a judged block. Raises `FixtureError` if it does not decode."""
     try:
         parent = Header.decode(_bytes(fixture.parent_header))
@@ -252,7 +252,7 @@ def judged_fixture(fixture: Fixture) -> Judged:
     state = State.from_entries([(_bytes(key), _bytes(value)) for key, value in fixture.pre_state])
     relay = fixture.relay
     root = None if relay.storage_root is None else Hash(_bytes(relay.storage_root))
-    return Judged(
+    return RecordedBlock(
         f"fixture {fixture.name}, chain {fixture.chain}, block {candidate.header.number}",
         fixture.chain,
         candidate,
@@ -301,7 +301,7 @@ class HistoryRecord:
                     _Segment(self, task, files)
                 )
 
-    def blocks(self, network: str, chain: int) -> Iterator[Judged]:
+    def blocks(self, network: str, chain: int) -> Iterator[RecordedBlock]:
         """Yield a chain's blocks. Raises `CompareError` if something cannot be read."""
         for segment in self.chains[network, chain]:
             yield from segment.blocks()
@@ -342,7 +342,7 @@ class _Segment:
         """Its proof nodes by number."""
         return {row["number"]: row["data"] for row in self.record.rows(self.task.nodes)}
 
-    def blocks(self) -> Iterator[Judged]:
+    def blocks(self) -> Iterator[RecordedBlock]:
         """Yield its candidates as they were judged."""
         delivered: dict[int, list[Row]] = {}
         for row in self.record.rows(self.files.deliveries):
@@ -352,7 +352,7 @@ class _Segment:
                 delivered.get(row["position"], ()), key=lambda delivery: delivery["sequence"]
             )
             included = row["status"] == "included"
-            yield Judged(
+            yield RecordedBlock(
                 f"{row['network']}, chain {row['chain']}, block {row['number']} at position"
                 f" {row['position']}",
                 row["chain"],
@@ -415,7 +415,7 @@ def _relay(row: Row) -> RelayContext:
     return RelayContext(RelayBlockNumber(row["relay_parent"]), root, Slot(row["slot_now"]))
 
 
-def difference(a: Judged, b: Judged) -> BlockDifference | None:
+def difference(a: RecordedBlock, b: RecordedBlock) -> BlockDifference | None:
     """Return the difference of two blocks for the same place, `None` if they are equal.
 
     If their states before differ, these are compared. Otherwise both blocks are executed, and the
@@ -439,7 +439,7 @@ def difference(a: Judged, b: Judged) -> BlockDifference | None:
     )
 
 
-def _executed(label: str, block: Judged, notes: list[str]) -> State:
+def _executed(label: str, block: RecordedBlock, notes: list[str]) -> State:
     """Execute a block and return the state after it.
 
     If verdict or state root differ from the record's, add a remark to `notes`.
@@ -461,9 +461,9 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
     return state
 
 
-def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
+def _histories(a: HistoryRecord, b: HistoryRecord) -> RecordComparison:
     """Compare two histories chain by chain, up to the first difference of each chain."""
-    comparison = Comparison()
+    comparison = RecordComparison()
     networks = [sorted({network for network, _ in record.chains}) for record in (a, b)]
     # If each history has one network, these are compared even if they have different names.
     renamed = (
@@ -527,13 +527,15 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
     return comparison
 
 
-def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: bool) -> Comparison:
+def _with_fixtures(
+    history: HistoryRecord, fixtures: FixtureRecord, *, swapped: bool
+) -> RecordComparison:
     """Compare fixtures with a history.
 
     Fixtures may contain any blocks of a history. Those that the history does not have are
     unmatched. `swapped` says that the fixtures are the first record.
     """
-    comparison = Comparison(partial=True)
+    comparison = RecordComparison(partial=True)
     by_identity = {judged.identity: name for name, judged in fixtures.items()}
     blocks = chained.from_iterable(history.blocks(*place) for place in history.chains)
     known = {block.identity for block in blocks}
@@ -558,9 +560,9 @@ def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: 
     return comparison
 
 
-def _fixtures(a: FixtureRecord, b: FixtureRecord) -> Comparison:
+def _fixtures(a: FixtureRecord, b: FixtureRecord) -> RecordComparison:
     """Compare two sets of fixtures by name."""
-    comparison = Comparison()
+    comparison = RecordComparison()
     for name, judged in a.items():
         if name not in b:
             comparison.unmatched.append(f"{judged.place} is only in A")

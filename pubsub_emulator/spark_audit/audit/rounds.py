@@ -83,7 +83,7 @@ _GATHERED: Final = tuple(table.name for table in schema.OF_SEGMENT if table != s
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class AuditProgress:
     """The state of the work, for a progress display."""
 
     phase: str
@@ -93,7 +93,7 @@ class Progress:
     total: int
 
 
-Watcher = Callable[[Progress], None]
+Watcher = Callable[[AuditProgress], None]
 
 
 class _Judged(NamedTuple):
@@ -253,14 +253,16 @@ class Rounds:
             if previous is not None and judged is not None:
                 self._keep(whole=False)
         if not self._names:
-            self.watch(Progress("verify", 0, 0))
+            self.watch(AuditProgress("verify", 0, 0))
         self.tables.flush(self._pack)
         if not is_remote(self.out.uri):
             # The remaining work is done in this process and needs the memory. In a remote store,
             # workers help to write and remove files, so the engine stays.
             self.close()
 
-    def keep(self, replaced: Mapping[str, Iterable[tuple[str, results.Rows | pa.Table]]]) -> None:
+    def keep(
+        self, replaced: Mapping[str, Iterable[tuple[str, results.RowRange | pa.Table]]]
+    ) -> None:
         """Replace the rows about whole chains, and write the tables and the ledger.
 
         `replaced` has, by table, the names of sources with their rows. A source that the tables
@@ -572,14 +574,14 @@ class Rounds:
             return None
         return cast("results.FoldReceipt | None", self._whole(fold.name))
 
-    def _whole(self, folder: str) -> results.Written | None:
+    def _whole(self, folder: str) -> results.CommonReceipt | None:
         """Return the receipt in a folder of results if all its files are there and undamaged.
 
         Returns `None` as well if the result must not be reused.
         """
         if f"{folder}/{results.RECEIPT}" not in self._result_files:
             return None
-        receipt = cast("results.Written | None", results.read_receipt(self.out, folder))
+        receipt = cast("results.CommonReceipt | None", results.read_receipt(self.out, folder))
         if receipt is None or not receipt["kept"]:
             return None
         is_whole = results.files_are_whole(self.out, receipt, self._result_files)
@@ -605,19 +607,19 @@ class Rounds:
         phase = "verify" if is_judging else "chains"
         already_done = self.judged if is_judging else 0
         total = already_done + len(tasks) + left
-        self.watch(Progress(phase, already_done, total))
+        self.watch(AuditProgress(phase, already_done, total))
         if not tasks:
             return []
         if self.opened is None:
-            self.watch(Progress("start", 0, total))
+            self.watch(AuditProgress("start", 0, total))
             self.opened = self.opener(len(tasks) + left)
             self.engine = self.opened.name
-            self.watch(Progress(phase, already_done, total))
+            self.watch(AuditProgress(phase, already_done, total))
         texts = [task.to_json() for task in tasks]
         weights = [task.weight for task in tasks]
 
         def report(count: float) -> None:
-            self.watch(Progress(phase, already_done + count, total))
+            self.watch(AuditProgress(phase, already_done + count, total))
 
         receipts = self.opened.map(
             judge_or_fold,
@@ -702,10 +704,10 @@ class Rounds:
             for name in tables
         }
 
-        def rows(receipt: results.SegmentReceipt, name: str) -> results.Rows | None:
+        def rows(receipt: results.SegmentReceipt, name: str) -> results.RowRange | None:
             if name not in receipt["files"]:
                 return None
-            return packed_rows[name].get(receipt["folder"]) or results.Rows(
+            return packed_rows[name].get(receipt["folder"]) or results.RowRange(
                 receipt["files"][name][0]
             )
 
@@ -801,7 +803,7 @@ class Rounds:
             page += segment_receipts
         ledger.close_page(self.out, page)
 
-    def _gather(self, receipt: results.Written, names: Sequence[str]) -> None:
+    def _gather(self, receipt: results.CommonReceipt, names: Sequence[str]) -> None:
         """Add the rows of a result to the tables `names`.
 
         Rows of `read_errors` do not go into a table but into the receipt, as `unread`. Stale rows
@@ -818,7 +820,7 @@ class Rounds:
             self.tables.drop([folder])
         for name in names:
             if name in files:
-                self.tables.add(name, folder, results.Rows(files[name][0]))
+                self.tables.add(name, folder, results.RowRange(files[name][0]))
 
 
 def read_manifests(text: str, history: str) -> Answer:

@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 from pubsub_emulator.runtime.rules import SHIPPED, Rules, RulesError
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
-from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
+from pubsub_emulator.spark_audit.audit.rounds import REPLACED, AuditProgress, Rounds, Watcher
 from pubsub_emulator.spark_audit.choice import choose_engine, open_mapper
 from pubsub_emulator.spark_audit.engine.engine import (
     ENGINES,
@@ -50,7 +50,7 @@ from pubsub_emulator.spark_audit.history.reader import (
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
-from pubsub_emulator.spark_audit.judge.results import ResultError, Results, Rows, write_report
+from pubsub_emulator.spark_audit.judge.results import ResultError, Results, RowRange, write_report
 from pubsub_emulator.spark_audit.tables.delta import DeltaError
 from pubsub_emulator.spark_audit.tables.parts import RETAIN
 from pubsub_emulator.version import VERSION
@@ -303,7 +303,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
 
     Several chains or rounds may report the same read error. It is counted once.
     """
-    rounds.watch(Progress("summary", 0, 1))
+    rounds.watch(AuditProgress("summary", 0, 1))
     chains: list[Row] = []
     notes: list[Row] = []
     incomplete = 0
@@ -326,7 +326,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
                 incomplete += 1
     unread = [*rounds.read_errors(), *(fault.row() for fault in unnamed)]
     read_errors = {encode_row(schema.READ_ERRORS, row): row for row in unread}
-    rounds.watch(Progress("summary", 1, 1))
+    rounds.watch(AuditProgress("summary", 1, 1))
     return _Summary(chains, notes, list(read_errors.values()), incomplete=incomplete)
 
 
@@ -340,7 +340,7 @@ def _finish(
     """
     summary = _summarize(rounds, trusted)
     digests = summary.digests()
-    rounds.watch(Progress("tables", 0, 1))
+    rounds.watch(AuditProgress("tables", 0, 1))
     rounds.keep(_replaced(rounds.networks, summary, digests))
     severities = {severity.value: 0 for severity in Severity}
     codes: dict[str, int] = {}
@@ -406,7 +406,7 @@ def _finish(
     }
     write_report(rounds.out, report)
     rounds.tidy()
-    rounds.watch(Progress("tables", 1, 1))
+    rounds.watch(AuditProgress("tables", 1, 1))
     return AuditResult(
         **figures,
         uncommitted=uncommitted,
@@ -421,19 +421,19 @@ def _finish(
 
 def _replaced(
     networks: Mapping[str, NetworkLedger], summary: _Summary, digests: Mapping[str, str]
-) -> dict[str, list[tuple[str, Rows | pa.Table]]]:
+) -> dict[str, list[tuple[str, RowRange | pa.Table]]]:
     """Return, by table, the rows about whole chains that replace those of the last run.
 
     Each entry has the name of its source and the source's rows. `Rounds.keep` skips sources that
     the tables already have.
     """
-    out: dict[str, list[tuple[str, Rows | pa.Table]]] = {}
+    out: dict[str, list[tuple[str, RowRange | pa.Table]]] = {}
     for ledger in networks.values():
         for fold in ledger.account.folds:
             for file, table_name in REPLACED.items():
                 if file in fold["files"]:
                     path, _ = fold["files"][file]
-                    out.setdefault(table_name, []).append((path, Rows(path)))
+                    out.setdefault(table_name, []).append((path, RowRange(path)))
     for table, source, rows in summary.written(digests):
         if rows:
             out.setdefault(table.name, []).append((source, table.arrow(rows)))

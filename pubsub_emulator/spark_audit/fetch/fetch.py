@@ -31,7 +31,7 @@ Advance = Callable[[int, int], None]
 """Called with the number of blocks that are done, and of all blocks to fetch."""
 
 
-class Source(Protocol):
+class BlockSource(Protocol):
     """A source of blocks."""
 
     network: str
@@ -53,7 +53,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class BlockRange:
     """The blocks to fetch."""
 
     first: int
@@ -84,7 +84,7 @@ class Fetched:
 
 
 async def fetch(
-    source: Source, wanted: Range, address: Address | Store, advance: Advance
+    source: BlockSource, wanted: BlockRange, address: Address | Store, advance: Advance
 ) -> Fetched:
     """Add a range of a chain's blocks to the history at `address`.
 
@@ -163,7 +163,7 @@ def _units(known: Known, first: int, last: int, size: int) -> Iterator[tuple[int
         yield numbers[0], numbers[-1]
 
 
-def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None:
+def _check_joins(source: BlockSource, proofs: list[RelayProof], known: Known) -> None:
     """Raise `WrongBlock` unless each block's parent is the block before it.
 
     The neighbours of the new blocks may be in the history already.

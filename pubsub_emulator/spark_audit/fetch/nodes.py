@@ -27,7 +27,7 @@ _RUNTIMES: Final = 8
 """
 
 
-class NodeSource:
+class NodeBlockSource:
     """A parachain's blocks from its nodes.
 
     Relay roots are confirmed by nodes of the relay chain, if there are any.

@@ -56,7 +56,7 @@ class TooLarge(PubsubError):
     """A row group that is too large when unpacked, or whose page headers cannot be read."""
 
 
-class Source(Protocol):
+class ParquetSource(Protocol):
     """A Parquet file that can be read at any place."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
@@ -101,7 +101,7 @@ class Spent:
 
 def read_group(
     parquet: pq.ParquetFile,
-    source: Source,
+    source: ParquetSource,
     index: int,
     columns: Sequence[str] | None = None,
     spent: Spent | None = None,
@@ -125,7 +125,7 @@ def read_group(
 
 def check_group(  # noqa: PLR0917  # as `read_group`
     parquet: pq.ParquetFile,
-    source: Source,
+    source: ParquetSource,
     index: int,
     columns: Sequence[str] | None = None,
     limit: int | None = None,
@@ -171,7 +171,7 @@ def check_group(  # noqa: PLR0917  # as `read_group`
 
 
 def batches(
-    parquet: pq.ParquetFile, source: Source, columns: Sequence[str]
+    parquet: pq.ParquetFile, source: ParquetSource, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file in batches of limited size.
 
@@ -201,7 +201,7 @@ def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[
 
 
 def _chunks(
-    parquet: pq.ParquetFile, source: Source, group_index: int, columns: Sequence[str] | None
+    parquet: pq.ParquetFile, source: ParquetSource, group_index: int, columns: Sequence[str] | None
 ) -> Iterator[_Chunk]:
     """Yield the size of each column of a row group."""
     group = parquet.metadata.row_group(group_index)
@@ -233,7 +233,7 @@ _Fields = dict[tuple[int, ...], int]
 """The numbers in a struct, by path: the ids of the fields that lead to the number."""
 
 
-def _pages(source: Source, offset: int, end: int) -> Iterator[_Fields]:
+def _pages(source: ParquetSource, offset: int, end: int) -> Iterator[_Fields]:
     """Yield the headers of the pages between two offsets of a file.
 
     Raises `TooLarge` if a header cannot be read or states a negative size.

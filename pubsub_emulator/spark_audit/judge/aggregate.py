@@ -59,7 +59,7 @@ class Sizes:
     """The sizes of one chain so far."""
 
     def __init__(self) -> None:
-        self._figures: dict[tuple[str, str, str], Figure] = {}
+        self._figures: dict[tuple[str, str, str], ValueCounts] = {}
 
     def add(self, blocks: pa.Table, publishers: pa.Table) -> None:
         """Add more blocks of the chain, and the measures of the publishers that they met.
@@ -99,7 +99,7 @@ class Sizes:
         """Return the sizes that `to_json` wrote."""
         out = Sizes()
         out._figures = {
-            (scope, subject, measure): Figure.from_json(figure)
+            (scope, subject, measure): ValueCounts.from_json(figure)
             for scope, subject, measure, figure in data
         }
         return out
@@ -108,11 +108,11 @@ class Sizes:
         for name in figures:
             values = table[name].drop_null().to_pylist()
             if values:
-                self._figures.setdefault((scope, subject, name), Figure()).add(values)
+                self._figures.setdefault((scope, subject, name), ValueCounts()).add(values)
 
 
 @dataclass(slots=True)
-class Figure:
+class ValueCounts:
     """How often each value of a figure occurred.
 
     The module's docstring says which results are exact. A network has thousands of figures, so the
@@ -179,10 +179,10 @@ class Figure:
         ]
 
     @staticmethod
-    def from_json(data: list[Any]) -> "Figure":
+    def from_json(data: list[Any]) -> "ValueCounts":
         """Return the figure that `to_json` wrote."""
         total, smallest, largest, coarse, values, counts = data
-        return Figure(
+        return ValueCounts(
             total=total,
             min=smallest,
             max=largest,

@@ -41,7 +41,7 @@ class FindingError(PubsubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedFinding:
     """A finding that was judged again."""
 
     finding: Row
@@ -82,7 +82,7 @@ def read_finding(path: Path) -> Row:
     return row
 
 
-def check_finding(path: Path, rules: Rules = SHIPPED) -> Checked:
+def check_finding(path: Path, rules: Rules = SHIPPED) -> CheckedFinding:
     """Judge the finding in a file again, by `rules` if its chain names them.
 
     Raises `FindingError` if its evidence does not show it.
@@ -108,7 +108,7 @@ def check_finding(path: Path, rules: Rules = SHIPPED) -> Checked:
         row["network"], row["chain"], row["code"], subject=subject
     ):
         raise FindingError(f"{path}: the id is not that of this finding")
-    return Checked(row, judgement)
+    return CheckedFinding(row, judgement)
 
 
 def _subject(judgement: Judgement, row: Row) -> bytes | None:

@@ -54,7 +54,7 @@ Stored = tuple[str, int]
 """Path and size in bytes of a file."""
 
 
-class Written(TypedDict):
+class CommonReceipt(TypedDict):
     """The part of a receipt that is the same for all results."""
 
     network: str
@@ -77,14 +77,14 @@ ChainReceipt = Answer
 rows by table, and its `findings` as `Counts`."""
 
 
-class SegmentReceipt(Written):
+class SegmentReceipt(CommonReceipt):
     """The receipt of judging a segment of some chains."""
 
     segment: int
     chains: list[ChainReceipt]
 
 
-class FoldReceipt(Written):
+class FoldReceipt(CommonReceipt):
     """The receipt of folding some chains' segments from `first` to `last`."""
 
     first: int
@@ -170,7 +170,7 @@ def read_receipt(store: Store, folder: str) -> Answer | None:
     return receipt if in_folder and receipt.get("folder") == folder else None
 
 
-def files_are_whole(store: Store, receipt: Written, present: Stamps) -> bool:
+def files_are_whole(store: Store, receipt: CommonReceipt, present: Stamps) -> bool:
     """Return whether the files of a receipt exist and are undamaged.
 
     `present` has sizes and times of the output's files. A file of a wrong size is not read.
@@ -211,7 +211,7 @@ def read_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowRange:
     """A stretch of rows in a file."""
 
     path: str
@@ -221,7 +221,7 @@ class Rows:
 
 
 def read_some(
-    store: Store, rows: Rows, table: Table, columns: Sequence[str] | None = None
+    store: Store, rows: RowRange, table: Table, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """Return some rows of a file, with all or some columns. Raises `ResultError`."""
     parts = list(read_groups(store, rows.path, table, columns=columns))

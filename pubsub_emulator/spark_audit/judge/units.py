@@ -129,7 +129,7 @@ class Fold(UnitTask):
     """The first segment that is added."""
     last: int
     """The last segment that is added."""
-    segments: tuple[tuple[results.Rows | None, results.Rows | None], ...]
+    segments: tuple[tuple[results.RowRange | None, results.RowRange | None], ...]
     """Block and publisher measures of each task in order, `None` where there are no rows."""
     befores: tuple[str, ...]
     """Paths of the states that the previous folds wrote."""
@@ -151,7 +151,7 @@ class Fold(UnitTask):
     def from_json(text: str) -> "Fold":
         """Return the fold that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        pairs = ((rows and results.Rows(**rows) for rows in pair) for pair in data["segments"])
+        pairs = ((rows and results.RowRange(**rows) for rows in pair) for pair in data["segments"])
         data["segments"] = tuple(map(tuple, pairs))
         tuples = {name: tuple(data[name]) for name in ("chains", "befores")}
         return Fold(**{**data, **tuples, "limits": Thresholds(**data["limits"])})
@@ -337,7 +337,9 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
 
 
 def _by_chain(
-    store: Store, segment: tuple[results.Rows | None, results.Rows | None], chains: Sequence[int]
+    store: Store,
+    segment: tuple[results.RowRange | None, results.RowRange | None],
+    chains: Sequence[int],
 ) -> Iterator[tuple[int, pa.Table, pa.Table]]:
     """Yield ParaId, block measures and publisher measures of each chain in a task's result.
 
@@ -356,7 +358,9 @@ def _by_chain(
         yield chain, chain_blocks, publishers.filter(pc.equal(publishers["chain"], chain))
 
 
-def _table(store: Store, rows: results.Rows | None, table: Table, names: Sequence[str]) -> pa.Table:
+def _table(
+    store: Store, rows: results.RowRange | None, table: Table, names: Sequence[str]
+) -> pa.Table:
     """Return some columns of rows. The table is empty if there are no rows."""
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
     if rows is None:

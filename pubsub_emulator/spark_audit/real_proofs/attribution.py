@@ -22,8 +22,8 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.runtime.framework.relay_keys import key_name
 from pubsub_emulator.spark_audit.real_proofs.open_proof import (
-    Opened,
     ProofError,
+    TrieContents,
     open_proof,
     path_nodes,
 )
@@ -211,7 +211,7 @@ def place_name(trie: bytes, key: bytes) -> str:
     return key_name(key) if trie == TOP else f"{child_trie_name(trie)}: 0x{key.hex()}"
 
 
-def _tries(root: Hash, nodes: Mapping[Hash, bytes]) -> dict[bytes, tuple[Hash, Opened]]:
+def _tries(root: Hash, nodes: Mapping[Hash, bytes]) -> dict[bytes, tuple[Hash, TrieContents]]:
     """Return the top trie, and every child trie with a root in it and a root node in the proof."""
     top = open_proof(root, nodes)
     tries = {TOP: (root, top)}

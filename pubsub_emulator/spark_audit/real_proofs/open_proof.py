@@ -24,7 +24,7 @@ class ProofError(PubsubError):
 
 
 @dataclass(slots=True)
-class Opened:
+class TrieContents:
     """The entries and nodes below a root."""
 
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -33,12 +33,12 @@ class Opened:
     """Hashes of the nodes and detached values to which the root leads."""
 
 
-def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
+def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> TrieContents:
     """Return every entry and node that can be reached from `root`.
 
     Raises `ProofError` if the root's node is missing or a node is malformed.
     """
-    opened = Opened()
+    opened = TrieContents()
     if root not in nodes:
         raise ProofError(f"the node of the storage root {root.hex()} is not in the proof")
     stack: list[tuple[bytes, str]] = [(nodes[root], "")]

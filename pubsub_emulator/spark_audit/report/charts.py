@@ -15,7 +15,7 @@ from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.report import axes
 from pubsub_emulator.spark_audit.report.breakdown import KINDS, ByteShare
 from pubsub_emulator.spark_audit.report.columns import Chain, Names, called
-from pubsub_emulator.spark_audit.report.culprits import Collator
+from pubsub_emulator.spark_audit.report.culprits import CollatorFindings
 from pubsub_emulator.spark_audit.report.delays import Bar, Delays
 from pubsub_emulator.spark_audit.report.savings import Savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, Bin, Series
@@ -239,7 +239,7 @@ def delays(figures: Delays, width: int) -> axes.Spec:
     return axes.finished(chart, width, 160, rows=rows)
 
 
-def collators(ranking: Sequence[Collator], width: int, chain_names: Names) -> axes.Spec:
+def collators(ranking: Sequence[CollatorFindings], width: int, chain_names: Names) -> axes.Spec:
     """Draw findings by collator and code. If there are too few colours, rare codes are added up."""
     shown = ranking[:_AT_ONCE]
     counts: Counter[str] = Counter()
@@ -373,7 +373,9 @@ def _chain_name(chain: Chain, names: Names, limit: int, *, one_network: bool = F
     )
 
 
-def _collator_name(collator: Collator, names: Names, limit: int, *, one_network: bool) -> str:
+def _collator_name(
+    collator: CollatorFindings, names: Names, limit: int, *, one_network: bool
+) -> str:
     """Return the name of a collator: the chain, and the first digits of the key."""
     key = f" · {collator.key.hex()[:8]}"
     return _chain_name(collator.chain, names, limit - len(key), one_network=one_network) + key

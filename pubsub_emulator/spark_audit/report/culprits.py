@@ -35,7 +35,7 @@ _BADNESS: Final = {severity.value: -rank for rank, severity in enumerate(Severit
 
 
 @dataclass(slots=True)
-class Collator:
+class CollatorFindings:
     """One collator of one chain."""
 
     chain: Chain
@@ -52,7 +52,7 @@ class Collator:
 class Culprits:
     """The findings of an audit, at most as many as a page can show."""
 
-    collators: tuple[Collator, ...]
+    collators: tuple[CollatorFindings, ...]
     """Collators with findings. Those with the most come first."""
     collators_left_out: int
     """Number of further collators."""
@@ -78,7 +78,7 @@ def culprits(results: Results) -> Culprits:
     worst: list[Row] = []
     total = 0
     codes: Counter[tuple[str, str]] = Counter()
-    blamed: dict[tuple[Chain, bytes], Collator] = {}
+    blamed: dict[tuple[Chain, bytes], CollatorFindings] = {}
     for part in parts:
         rows = part.to_pylist()
         total += len(rows)
@@ -88,7 +88,7 @@ def culprits(results: Results) -> Culprits:
             codes[row["severity"], row["code"]] += 1
             if row["collator"] is not None:
                 place = ((row["network"], row["chain"]), row["collator"])
-                blamed.setdefault(place, Collator(*place)).findings[row["code"]] += 1
+                blamed.setdefault(place, CollatorFindings(*place)).findings[row["code"]] += 1
     _count_candidates(results, blamed)
     ranked = sorted(
         blamed.values(), key=lambda entry: (-entry.findings.total(), entry.chain, entry.key)
@@ -115,7 +115,9 @@ def unread(results: Results) -> Unread:
     return Unread(tuple(units[:MOST_UNREAD]), max(len(units) - MOST_UNREAD, 0))
 
 
-def _count_candidates(results: Results, blamed: dict[tuple[Chain, bytes], Collator]) -> None:
+def _count_candidates(
+    results: Results, blamed: dict[tuple[Chain, bytes], CollatorFindings]
+) -> None:
     """Count the candidates of these collators."""
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "collator", "position", "verdict"])
     for row in grouped(parts, (*PLACE, "collator"), [("position", "count"), ("verdict", "count")]):

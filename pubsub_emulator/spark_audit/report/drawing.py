@@ -33,7 +33,7 @@ ET.register_namespace("", _SVG)
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class DrawnChart:
     """A drawn chart."""
 
     svg: str
@@ -65,6 +65,6 @@ class Picture:
         return ET.tostring(root, encoding="unicode")
 
 
-def draw(spec: dict[str, object]) -> Picture:
+def draw(spec: dict[str, object]) -> DrawnChart:
     """Draw a Vega-Lite specification."""
-    return Picture(vl_convert.vegalite_to_svg(spec))
+    return DrawnChart(vl_convert.vegalite_to_svg(spec))

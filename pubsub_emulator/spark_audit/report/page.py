@@ -33,7 +33,7 @@ from pubsub_emulator.spark_audit.report.breakdown import ByteShare, where_bytes_
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, Names, called
 from pubsub_emulator.spark_audit.report.culprits import Culprits, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import Delays, delays
-from pubsub_emulator.spark_audit.report.drawing import Picture, draw
+from pubsub_emulator.spark_audit.report.drawing import DrawnChart, draw
 from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import Series, bytes_over_time
 
@@ -60,8 +60,8 @@ class Chart:
     """A chart for wide and for narrow windows."""
 
     name: str
-    wide: Picture
-    narrow: Picture
+    wide: DrawnChart
+    narrow: DrawnChart
     label: str
     """Its description."""
 

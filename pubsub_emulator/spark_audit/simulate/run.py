@@ -38,7 +38,7 @@ class SimulationRefused(PubsubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class SimulationSettings:
     """The settings of a simulation."""
 
     networks: int
@@ -107,7 +107,7 @@ class Simulated:
 
 
 def simulate(
-    simulation: Simulation,
+    simulation: SimulationSettings,
     address: Address | Store,
     engine: Callable[[], Mapper],
     progress: OnProgress | None = None,
@@ -148,7 +148,7 @@ def simulate(
     return Simulated(receipts, len(missing))
 
 
-def _prepare(simulation: Simulation, out: Store) -> None:
+def _prepare(simulation: SimulationSettings, out: Store) -> None:
     """Write the plan of this simulation, or check that the one in the folder is the same.
 
     Raises `SimulationRefused` if the folder has another simulation or a history.

@@ -34,7 +34,7 @@ class AskError(PubsubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """The result of a query."""
 
     columns: tuple[str, ...]
@@ -91,7 +91,7 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     }
 
 
-def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> Answer:
+def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> QueryResult:
     """Run SQL on the tables of an audit or of a history, and return the result.
 
     `sql` is one statement. It reads the files of the tables and no others, writes no files,
@@ -124,7 +124,7 @@ def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> Answer:
                 raise AskError(f"{problem}; give exactly one")
             result = connection.execute(sql)
             names = tuple(column[0] for column in result.description or ())
-            return Answer(names, _rows(result))
+            return QueryResult(names, _rows(result))
         except duckdb.Error as error:
             problem = " ".join(str(error).split())
             hint = f"; `pubsub audit` makes {', '.join(RESULT_TABLES)}" if is_history else ""

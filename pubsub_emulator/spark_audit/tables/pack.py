@@ -22,7 +22,7 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.judge.results import (
     RESULT_TABLES,
     TABLES,
-    Rows,
+    RowRange,
     put_whole,
     read_some,
 )
@@ -45,7 +45,7 @@ Source = str
 """The name of the result from which rows come."""
 
 
-Packed = tuple[Source, Rows | pa.Table]
+Packed = tuple[Source, RowRange | pa.Table]
 """The rows of a result: a reference to them, or the rows themselves."""
 
 Runner = Callable[[Sequence[str], Store], Sequence[Answer]]
@@ -105,13 +105,13 @@ class Packing(UnitTask):
     """The time that the parts state, in milliseconds since 1970."""
     replaced: bool
     """Whether the rows are replaced in each run."""
-    rows: tuple[tuple[Source, Rows], ...]
+    rows: tuple[tuple[Source, RowRange], ...]
 
     @staticmethod
     def from_json(text: str) -> "Packing":
         """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        rows = tuple((source, Rows(**rows)) for source, rows in data["rows"])
+        rows = tuple((source, RowRange(**rows)) for source, rows in data["rows"])
         return Packing(**{**data, "rows": rows})
 
 
@@ -158,14 +158,14 @@ def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[
     path = ""
     file_rows = pa.table({})
     for source, source_rows in rows:
-        if not isinstance(source_rows, Rows):
+        if not isinstance(source_rows, RowRange):
             yield source, source_rows
         elif source_rows.count is None:
             yield source, read_some(store, source_rows, table)
         else:
             if source_rows.path != path:
                 path = source_rows.path
-                file_rows = read_some(store, Rows(source_rows.path), table)
+                file_rows = read_some(store, RowRange(source_rows.path), table)
             yield source, file_rows.slice(source_rows.start, source_rows.count)
 
 

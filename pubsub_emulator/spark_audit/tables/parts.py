@@ -29,7 +29,7 @@ from pubsub_emulator.spark_audit.judge.results import (
     RESULT_TABLES,
     TABLES,
     ResultError,
-    Rows,
+    RowRange,
     read_file,
 )
 from pubsub_emulator.spark_audit.tables import pack
@@ -79,7 +79,7 @@ class Tables:
     states: dict[str, _State] = field(
         default_factory=lambda: {name: _State() for name in RESULT_TABLES}
     )
-    _fresh: list[tuple[str, pack.Source, Rows | pa.Table, bool]] = field(default_factory=list)
+    _fresh: list[tuple[str, pack.Source, RowRange | pa.Table, bool]] = field(default_factory=list)
     """Added rows: table, result, rows, and whether each run replaces them."""
     _dropped: tuple[set[pack.Source], set[pack.Source]] = field(
         default_factory=lambda: (set(), set())
@@ -135,10 +135,10 @@ class Tables:
                 sources.update(source for source, _ in self._sources(part))
         return sources
 
-    def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, Rows]:
+    def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, RowRange]:
         """Return where the rows of these results are in a table."""
         names = set(wanted)
-        places: dict[pack.Source, Rows] = {}
+        places: dict[pack.Source, RowRange] = {}
         for part in self.states[table].parts:
             places.update(
                 (source, rows) for source, rows in self._rows(table, part) if source in names
@@ -146,7 +146,7 @@ class Tables:
         return places
 
     def add(
-        self, table: str, source: pack.Source, rows: Rows | pa.Table, *, replaced: bool = False
+        self, table: str, source: pack.Source, rows: RowRange | pa.Table, *, replaced: bool = False
     ) -> None:
         """Record rows of a result to be added to a table, which must not have rows of it yet."""
         self._fresh.append((table, source, rows, replaced))
@@ -303,11 +303,11 @@ class Tables:
         state.parts = [part for part in state.parts if part not in rewritten]
         return [*rows, *new_rows]
 
-    def _rows(self, table: str, part: pack.TablePart) -> Iterator[tuple[pack.Source, Rows]]:
+    def _rows(self, table: str, part: pack.TablePart) -> Iterator[tuple[pack.Source, RowRange]]:
         """Yield the results of a part with the place of their rows."""
         start = 0
         for source, count in self._sources(part):
-            yield source, Rows(f"{TABLES}/{table}/{part.name}", start, count)
+            yield source, RowRange(f"{TABLES}/{table}/{part.name}", start, count)
             start += count
 
     def _sources(self, part: pack.TablePart) -> pack.Sources:

@@ -23,7 +23,7 @@ from support.spark_audit.audits import (
 from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
-from pubsub_emulator.spark_audit.audit.rounds import Progress, Rounds
+from pubsub_emulator.spark_audit.audit.rounds import AuditProgress, Rounds
 from pubsub_emulator.spark_audit.audit.run import (
     CLEAN,
     INCOMPLETE,
@@ -138,7 +138,7 @@ def test_asking_for_what_there_is_not_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_the_report_says_what_was_done(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 6, cheats={3: drop_a_node})
-    seen: list[Progress] = []
+    seen: list[AuditProgress] = []
     result = audit(history, tmp_path / "out", engine="python", progress=seen.append)
     report = json.loads((tmp_path / "out" / REPORT).read_bytes())
     assert report == json.loads(canonical_json(result.report))
@@ -164,7 +164,7 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
         "summary",
         "tables",
     }
-    assert Progress("verify", 2, 2) in seen
+    assert AuditProgress("verify", 2, 2) in seen
     assert Results.open(tmp_path / "out").report == report
 
 

@@ -42,8 +42,8 @@ from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, SourceLost, WrongBlock
 from pubsub_emulator.spark_audit.fetch.exports import ExportSource
-from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
-from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
+from pubsub_emulator.spark_audit.fetch.fetch import BlockRange, BlockSource, Fetched, fetch
+from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.names import read_names
@@ -51,7 +51,7 @@ from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
 
 QUICK = RequestRate(connections=4, timeout=60, rest=0.001)
-ALL = Range(1, None, 4)
+ALL = BlockRange(1, None, 4)
 
 
 def _ignore(_done: int, _total: int) -> None:
@@ -61,7 +61,7 @@ def _ignore(_done: int, _total: int) -> None:
 async def _from_nodes(
     out: Path,
     faults: Sequence[tuple[RealChain, Fault | None]],
-    wanted: Range = ALL,
+    wanted: BlockRange = ALL,
     limits: RequestRate = QUICK,
     relay: RealChain | None = None,
 ) -> Fetched:
@@ -75,7 +75,7 @@ async def _from_nodes(
             above = await stack.enter_async_context(Endpoints([told.url], QUICK))
         nodes = await stack.enter_async_context(Endpoints(urls, limits))
         return await fetch(
-            NodeSource("polkadot", ParaId(CHAIN), nodes, above), wanted, out, _ignore
+            NodeBlockSource("polkadot", ParaId(CHAIN), nodes, above), wanted, out, _ignore
         )
 
 
@@ -106,18 +106,18 @@ async def test_au18_a_range_of_our_own_node_is_fetched_once_and_audited(
             Endpoints([node.urls[2000]], QUICK) as nodes,
             Endpoints([node.urls[None]], QUICK) as relay,
         ):
-            source = NodeSource("dev", ParaId(2000), nodes, relay)
+            source = NodeBlockSource("dev", ParaId(2000), nodes, relay)
             newest = await source.newest()
             assert newest > 4
             called = await nodes.ask(lambda _url, name: name, "system_chain")
-            first = await fetch(source, Range(1, None, 4), tmp_path / "history", _ignore)
+            first = await fetch(source, BlockRange(1, None, 4), tmp_path / "history", _ignore)
             asked = nodes.requests
-            again = await fetch(source, Range(1, newest, 4), tmp_path / "history", _ignore)
+            again = await fetch(source, BlockRange(1, newest, 4), tmp_path / "history", _ignore)
             assert nodes.requests == asked
             with pytest.raises(
                 FetchError, match="block 99 is not final yet; the newest final block is"
             ):
-                await fetch(source, Range(1, 99, 4), tmp_path / "history", _ignore)
+                await fetch(source, BlockRange(1, 99, 4), tmp_path / "history", _ignore)
     assert (first.fetched, first.there) == (newest, 0)
     assert (again.fetched, again.there) == (0, newest)
     result = _audited(tmp_path / "history")
@@ -135,7 +135,7 @@ async def _from_own(node: Running, out: Path) -> None:
         Endpoints([node.urls[2000]], QUICK) as nodes,
         Endpoints([node.urls[None]], QUICK) as relay,
     ):
-        await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), out, _ignore)
+        await fetch(NodeBlockSource("dev", ParaId(2000), nodes, relay), BlockRange(1), out, _ignore)
 
 
 @story
@@ -183,7 +183,7 @@ async def test_au18_when_all_nodes_rest_the_same_command_can_continue(
     told: list[str] = []
     async with Endpoints(["ws://127.0.0.1:1"], QUICK, told.append) as nodes:
         with pytest.raises(SourceLost, match="the same command continues when a node answers"):
-            await NodeSource("polkadot", ParaId(CHAIN), nodes).newest()
+            await NodeBlockSource("polkadot", ParaId(CHAIN), nodes).newest()
     assert set(told) == {"nobody listens at ws://127.0.0.1:1"}
 
 
@@ -315,7 +315,7 @@ async def test_au18_a_node_that_never_answers_is_left_for_another(
 
     limits = replace(QUICK, timeout=0.2)
     faults = [(real_chain(), hang), (real_chain(), None)]
-    await _from_nodes(tmp_path / "out", faults, Range(1, 11, 4), limits, real_chain())
+    await _from_nodes(tmp_path / "out", faults, BlockRange(1, 11, 4), limits, real_chain())
     assert History.open(tmp_path / "out").head == History.open(whole).head
 
 
@@ -332,7 +332,9 @@ async def test_au18_a_node_on_a_fork_below_a_units_end_changes_nothing(
             return {"result": fork.blocks[fork.hashes.index(params[0])]}
         return None
 
-    await _from_nodes(tmp_path / "out", [(good, strays), (good, None)], Range(1, 11, 4), relay=good)
+    await _from_nodes(
+        tmp_path / "out", [(good, strays), (good, None)], BlockRange(1, 11, 4), relay=good
+    )
     assert History.open(tmp_path / "out").head == History.open(whole).head
 
 
@@ -346,7 +348,7 @@ async def test_au18_nodes_that_disagree_about_the_end_of_a_unit_are_both_named(
         await _from_nodes(
             tmp_path / "out",
             [(real_chain(), None), (real_chain(salt=b"fork"), None)],
-            Range(1, 11, 4),
+            BlockRange(1, 11, 4),
         )
     assert not (tmp_path / "out").exists()
 
@@ -383,12 +385,12 @@ async def test_au18_a_node_without_old_states_is_told_of(tmp_path: Path) -> None
 
 @story
 async def test_au18_another_fork_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
-    await _from_nodes(tmp_path / "out", [(real_chain(), None)], Range(1, 5, 4))
+    await _from_nodes(tmp_path / "out", [(real_chain(), None)], BlockRange(1, 5, 4))
     head = History.open(tmp_path / "out").head
     with pytest.raises(
         WrongBlock, match=r"polkadot 1000: block 6 names 0x.* and block 5 is 0x.*: two forks"
     ):
-        await _from_nodes(tmp_path / "out", [(real_chain(salt=b"fork"), None)], Range(1, 8, 4))
+        await _from_nodes(tmp_path / "out", [(real_chain(salt=b"fork"), None)], BlockRange(1, 8, 4))
     assert History.open(tmp_path / "out").head == head
 
 
@@ -410,8 +412,8 @@ async def test_au18_requests_keep_to_the_rate_that_was_asked_for(tmp_path: Path)
         Endpoints([told.url], replace(QUICK, rate=100)) as nodes,
     ):
         await fetch(
-            NodeSource("polkadot", ParaId(CHAIN), nodes),
-            Range(1, 11, 11),
+            NodeBlockSource("polkadot", ParaId(CHAIN), nodes),
+            BlockRange(1, 11, 11),
             tmp_path / "out",
             _ignore,
         )
@@ -470,7 +472,7 @@ def _write_chunks(
         (metadata / name).write_bytes(gzip.compress(runtime_metadata(version)))
 
 
-def _fetched(source: Source, out: Path, wanted: Range = ALL) -> Fetched:
+def _fetched(source: BlockSource, out: Path, wanted: BlockRange = ALL) -> Fetched:
     return asyncio.run(fetch(source, wanted, out, _ignore))
 
 
@@ -544,7 +546,7 @@ def test_au18_chunks_with_a_gap_or_none_at_all_are_refused(tmp_path: Path) -> No
         _fetched(
             ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "gap"),
             tmp_path / "out",
-            Range(1, 11, 11),
+            BlockRange(1, 11, 11),
         )
     _write_chunks(tmp_path / "twice", real_chain(), ((1, 7), (7, 11)))
     with pytest.raises(FetchError, match="overlap"):
@@ -671,7 +673,7 @@ def test_au18_an_export_that_cannot_be_read_is_named(
         _fetched(
             ExportSource("polkadot", ParaId(CHAIN), tmp_path / "export"),
             tmp_path / "out",
-            Range(1, 11, 4),
+            BlockRange(1, 11, 4),
         )
 
 

@@ -15,12 +15,12 @@ from support.plumbing.processes import python
 from support.spark_audit import pool_units
 from support.spark_audit.audits import write_history
 
-from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.rounds import AuditProgress
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.engine import pace
 from pubsub_emulator.spark_audit.engine.engine import Mapper, PythonMapper
 from pubsub_emulator.spark_audit.engine.pool import PoolMapper
-from pubsub_emulator.spark_audit.simulate.run import Simulation, simulate
+from pubsub_emulator.spark_audit.simulate.run import SimulationSettings, simulate
 
 
 @pytest.mark.parametrize("engine", [PythonMapper, lambda: PoolMapper(1)], ids=["python", "pool"])
@@ -67,14 +67,14 @@ def test_an_audit_and_a_simulation_tell_of_blocks_within_a_segment(
     monkeypatch.setattr(pace, "REPORT_EVERY", 0.0)
     made: list[tuple[float, int]] = []
     simulate(
-        Simulation(1, 30, "7"),
+        SimulationSettings(1, 30, "7"),
         tmp_path / "many",
         PythonMapper,
         lambda done, total: made.append((done, total)),
     )
     assert any(0 < done < 1 for done, _ in made)
     history = write_history(tmp_path / "history", 6, segment_length=6)
-    seen: list[Progress] = []
+    seen: list[AuditProgress] = []
     audit(history, tmp_path / "out", engine="python", progress=seen.append)
     shares = [each.done for each in seen if each.phase == "verify"]
     assert shares == sorted(shares)

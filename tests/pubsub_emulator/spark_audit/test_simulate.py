@@ -29,15 +29,15 @@ from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.simulate import population
 from pubsub_emulator.spark_audit.simulate.run import (
     Simulated,
-    Simulation,
     SimulationRefused,
+    SimulationSettings,
     simulate,
 )
 from pubsub_emulator.spark_audit.simulate.score import NoTruth, score
 
 ROOT = Path(__file__).resolve().parents[3]
 NETWORKS = 4
-SMALL = Simulation(3, 60, "small", 250_000)
+SMALL = SimulationSettings(3, 60, "small", 250_000)
 NEVER_A_CHEAT = {"drop-and-restore"}
 """Ends in the canonical set whatever it does."""
 
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.xdist_group("simulate")
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulated]:
     path = tmp_path_factory.mktemp("simulate") / "large"
-    wanted = Simulation(NETWORKS, 420, "14", 500_000, unjudged=True)
+    wanted = SimulationSettings(NETWORKS, 420, "14", 500_000, unjudged=True)
     return path, simulate(wanted, path, PythonMapper)
 
 
@@ -139,7 +139,7 @@ def test_a_simulation_with_more_networks_contains_the_one_with_fewer(
     small: tuple[Path, Simulated], tmp_path: Path
 ) -> None:
     seen: list[tuple[float, int]] = []
-    one = simulate(Simulation(1, 60, "small", 250_000), tmp_path, PythonMapper)
+    one = simulate(SimulationSettings(1, 60, "small", 250_000), tmp_path, PythonMapper)
     three = simulate(SMALL, tmp_path, PythonMapper, lambda done, total: seen.append((done, total)))
     assert (one.made, three.made) == (1, 2)
     whole = dict.fromkeys(
@@ -197,7 +197,7 @@ def killed(store, path, data):
     return write(store, path, data)
 
 LocalStore.put_new = killed
-run.simulate(run.Simulation(2, 30, "killed", 100_000), Path(sys.argv[1]), PythonMapper)
+run.simulate(run.SimulationSettings(2, 30, "killed", 100_000), Path(sys.argv[1]), PythonMapper)
 """
 
 
@@ -218,7 +218,7 @@ def test_a_killed_simulation_leaves_whole_segments_and_continues_to_the_same_end
 
     for module in (population, sys.modules[simulate.__module__]):
         monkeypatch.setattr(module, "SEGMENT", 2)
-    wanted = Simulation(2, 30, "killed", 100_000)
+    wanted = SimulationSettings(2, 30, "killed", 100_000)
     resumed = simulate(wanted, out, PythonMapper)
     undisturbed = simulate(wanted, tmp_path / "undisturbed", PythonMapper)
     assert resumed.made == 1
@@ -229,13 +229,13 @@ def test_a_killed_simulation_leaves_whole_segments_and_continues_to_the_same_end
 @pytest.mark.parametrize(
     ("wanted", "other"),
     [
-        (Simulation(3, 61, "small", 250_000), "blocks"),
-        (Simulation(3, 60, "large", 250_000), "seed"),
-        (Simulation(3, 60, "small", 0), "cheat_rate"),
+        (SimulationSettings(3, 61, "small", 250_000), "blocks"),
+        (SimulationSettings(3, 60, "large", 250_000), "seed"),
+        (SimulationSettings(3, 60, "small", 0), "cheat_rate"),
     ],
 )
 def test_a_folder_is_refused_to_another_simulation(
-    small: tuple[Path, Simulated], wanted: Simulation, other: str
+    small: tuple[Path, Simulated], wanted: SimulationSettings, other: str
 ) -> None:
     before = _content(small[0])
     with pytest.raises(SimulationRefused, match=f"a simulation with another {other}"):
@@ -247,20 +247,22 @@ def test_a_folder_is_refused_to_another_simulation(
     "wanted",
     [
         pytest.param(
-            Simulation(0, 1, ""),
+            SimulationSettings(0, 1, ""),
             id="no networks",
         ),
         pytest.param(
-            Simulation(1, 0, ""),
+            SimulationSettings(1, 0, ""),
             id="no blocks",
         ),
         pytest.param(
-            Simulation(1, 1, "", 500_001),
+            SimulationSettings(1, 1, "", 500_001),
             id="too many cheats",
         ),
     ],
 )
-def test_nonsense_is_refused_before_anything_is_written(wanted: Simulation, tmp_path: Path) -> None:
+def test_nonsense_is_refused_before_anything_is_written(
+    wanted: SimulationSettings, tmp_path: Path
+) -> None:
     with pytest.raises(SimulationRefused):
         simulate(wanted, tmp_path / "out", PythonMapper)
     assert not (tmp_path / "out").exists()

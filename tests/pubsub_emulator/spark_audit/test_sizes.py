@@ -22,8 +22,8 @@ from pubsub_emulator.spark_audit.judge.aggregate import (
     BLOCK_FIGURES,
     MOST_VALUES,
     PUBLISHER_FIGURES,
-    Figure,
     Sizes,
+    ValueCounts,
     nearest_rank,
 )
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
@@ -223,13 +223,13 @@ def test_rejected_and_unjudged_blocks_make_no_habits() -> None:
 
 def test_a_figure_takes_few_bytes_however_many_blocks_there_are() -> None:
     """A network has thousands of figures, which are in memory together."""
-    figure = Figure()
+    figure = ValueCounts()
     for at in range(40):
         figure.add([at * 1_000 + 7 * number for number in range(100)])
         size = figure.values.itemsize * len(figure.values)
         assert size == figure.counts.itemsize * len(figure.counts) <= 16 * MOST_VALUES
     assert figure.row()["count"] == 4_000
-    assert Figure.from_json(json.loads(json.dumps(figure.to_json()))) == figure
+    assert ValueCounts.from_json(json.loads(json.dumps(figure.to_json()))) == figure
 
 
 def test_the_states_of_a_fold_are_written_and_read_chain_by_chain() -> None:

@@ -15,7 +15,7 @@ from support.spark_audit.audits import (
     write_history,
 )
 
-from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.rounds import AuditProgress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import History
@@ -67,7 +67,7 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917 
     """AU-4, AU-14: three engines, one task a segment or two, the same rows."""
     del spark
     monkeypatch.setattr(segment_task, "LARGE", large)
-    seen: list[Progress] = []
+    seen: list[AuditProgress] = []
     result = audit(history, tmp_path / "out", engine=engine, progress=seen.append)
     assert result.engine == engine
     assert result.units_judged > plain.units_judged or large > 1

@@ -16,7 +16,7 @@ from pubsub_emulator.spark_audit.engine.engine import Mapper, PythonMapper
 from pubsub_emulator.spark_audit.engine.pool import PoolMapper
 from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
-from pubsub_emulator.spark_audit.simulate.run import Simulation as Simulated
+from pubsub_emulator.spark_audit.simulate.run import SimulationSettings
 from pubsub_emulator.spark_audit.simulate.unit import NetworkTask
 
 SCENARIO = (
@@ -113,7 +113,7 @@ def test_a_task_of_a_simulation_takes_its_rules_along(tmp_path: Path) -> None:
     path = tmp_path / "cap.py"
     path.write_text(CAP, encoding="utf-8")
     rules = read_rules(path)
-    (task,) = Simulated(1, 10, "seed", rules=rules).tasks()
+    (task,) = SimulationSettings(1, 10, "seed", rules=rules).tasks()
     received = NetworkTask.from_json(task.to_json())
     assert received == task
     network = received.population.network(rules=received.rules.read())

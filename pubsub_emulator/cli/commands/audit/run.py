@@ -23,7 +23,7 @@ from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.audit.follow import follow
-from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.rounds import AuditProgress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.choice import may_be_spark
 from pubsub_emulator.spark_audit.history import schema
@@ -88,12 +88,12 @@ def judge(request: AuditOptions) -> AuditResult:
         )
 
 
-def _watcher(advance: Advance) -> Callable[[Progress], None]:
+def _watcher(advance: Advance) -> Callable[[AuditProgress], None]:
     phase = ""
     began = monotonic()
     first = 0.0
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: AuditProgress) -> None:
         nonlocal phase, began, first
         if progress.phase != phase or progress.done < first:
             phase = progress.phase

@@ -16,8 +16,8 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
 from pubsub_emulator.spark_audit.fetch.exports import ExportSource
-from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
-from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
+from pubsub_emulator.spark_audit.fetch.fetch import BlockRange, BlockSource, Fetched, fetch
+from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource
 
 _WHOLE: Final = 10
 """The number of blocks per second from which the pace is printed without decimals."""
@@ -108,7 +108,7 @@ async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
             relay = await stack.enter_async_context(
                 Endpoints(options.relay_nodes, limits, watch.resting)
             )
-        source: Source
+        source: BlockSource
         chain = ParaId(options.chain)
         if options.chunks is not None:
             source = ChunkSource(options.network, chain, options.chunks, relay)
@@ -116,7 +116,7 @@ async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
             source = ExportSource(options.network, chain, options.export, relay)
         else:
             nodes = await stack.enter_async_context(Endpoints(options.nodes, limits, watch.resting))
-            source = NodeSource(options.network, chain, nodes, relay)
+            source = NodeBlockSource(options.network, chain, nodes, relay)
         return await fetch(
-            source, Range(options.first, options.last, options.unit), options.out, watch
+            source, BlockRange(options.first, options.last, options.unit), options.out, watch
         )

@@ -84,7 +84,9 @@ def command(  # noqa: PLR0917  # click passes each option by name
     """
     from pubsub_emulator.cli.commands.simulate.run import run_simulate
     from pubsub_emulator.primitives.draws import MILLION
-    from pubsub_emulator.spark_audit.simulate.run import Simulation
+    from pubsub_emulator.spark_audit.simulate.run import SimulationSettings
 
-    simulation = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged, rules)
+    simulation = SimulationSettings(
+        networks, blocks, seed, round(cheat_rate * MILLION), unjudged, rules
+    )
     return run_simulate(simulation, out, master=master, engine=engine)

@@ -10,13 +10,15 @@ from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper
-from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
+from pubsub_emulator.spark_audit.simulate.run import Simulated, SimulationSettings, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
 
 MOST_SHOWN = 12
 
 
-def run_simulate(simulation: Simulation, out: str, *, master: str | None, engine: str) -> Result:
+def run_simulate(
+    simulation: SimulationSettings, out: str, *, master: str | None, engine: str
+) -> Result:
     """Simulate many networks into one history, and print the totals."""
     if not may_be_spark(engine, master):
         spare_memory()

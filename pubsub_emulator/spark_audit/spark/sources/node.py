@@ -15,7 +15,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
-from pubsub_emulator.spark_audit.fetch.nodes import NodeSource as ProofSource
+from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource
 from pubsub_emulator.spark_audit.history.schema import I64_MAX
 from pubsub_emulator.spark_audit.spark.sources.common import (
     Offset,
@@ -276,7 +276,7 @@ class NodeSource(Source):
     async def _proofs(self, first: int, last: int, _begins: str, ends: str) -> list[Found]:
         """Return the rows of the table `proofs`. The last block must be `ends`."""
         async with Endpoints((self.url,), RequestRate()) as nodes:
-            proofs = await ProofSource("node", ParaId(0), nodes).blocks(
+            proofs = await NodeBlockSource("node", ParaId(0), nodes).blocks(
                 first, last, lambda _done: None
             )
         last_hash = {proof.number: proof.block for proof in proofs}.get(last)

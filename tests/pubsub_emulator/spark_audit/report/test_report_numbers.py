@@ -24,7 +24,7 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report import charts
 from pubsub_emulator.spark_audit.report.axes import LETTER, NARROW, WIDE, Spec, powers_of_two, steps
 from pubsub_emulator.spark_audit.report.breakdown import MOST_PARTS, ByteShare, where_bytes_go
-from pubsub_emulator.spark_audit.report.culprits import Collator, culprits, unread
+from pubsub_emulator.spark_audit.report.culprits import CollatorFindings, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import MOST_BARS, delays
 from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, bin_width, bytes_over_time
@@ -290,7 +290,9 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
     keys = [bytes(4) + bytes([at]) * 28 for at in range(3)]
     places = [(network, 2000) for network in ("a" * 40 + "1", "a" * 40 + "2")]
     found = [
-        Collator(place, key, findings=Counter({"BadSeal": 2})) for place in places for key in keys
+        CollatorFindings(place, key, findings=Counter({"BadSeal": 2}))
+        for place in places
+        for key in keys
     ]
     spec = charts.collators(found, width, {})
     assert len(set(_ordered(spec))) == 6
@@ -301,7 +303,7 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
 @WIDTHS
 def test_a_legend_has_room_right_of_the_names_of_collators(width: int) -> None:
     codes = ["OmittedBelowBudget", "RelayParentDecreased", "BadSeal", "UnusedNodes"]
-    collator = Collator(("demo", 2000), bytes(range(32)), findings=Counter(codes))
+    collator = CollatorFindings(("demo", 2000), bytes(range(32)), findings=Counter(codes))
     spec = charts.collators([collator], width, {})
     [name] = _ordered(spec)
     columns: int = spec["encoding"]["color"]["legend"]["columns"]
