@@ -23,7 +23,7 @@ _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+")
 """The parts of an error message that differ between similar errors."""
 
 
-class Kind(Enum):
+class SurpriseKind(Enum):
     """Kinds of wrong verdicts, the worst first."""
 
     ACCEPTED = "accepted wrongly"
@@ -32,20 +32,20 @@ class Kind(Enum):
     OTHER = "another verdict"
 
 
-def kind_of(expected: Found, verdicts: Found) -> Kind:
+def kind_of(expected: Found, verdicts: Found) -> SurpriseKind:
     """Return the kind of a surprise."""
     if any(verdict.startswith("!") for verdict in verdicts):
-        return Kind.FAILED
+        return SurpriseKind.FAILED
     if expected and not verdicts:
-        return Kind.ACCEPTED
-    return Kind.REFUSED if not expected else Kind.OTHER
+        return SurpriseKind.ACCEPTED
+    return SurpriseKind.REFUSED if not expected else SurpriseKind.OTHER
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
     """The properties that the cases of a group share."""
 
-    kind: Kind
+    kind: SurpriseKind
     due: Found
     """The expected verdicts."""
     found: Found
@@ -70,7 +70,7 @@ def group_key(case: Case) -> GroupKey:
 
 
 @dataclass(slots=True)
-class Group:
+class SurpriseGroup:
     """The cases of one group."""
 
     case: Case
@@ -94,14 +94,14 @@ class Surprises:
 
     out: Path | None = None
     """The folder to write the stored cases to, if any."""
-    groups: dict[GroupKey, Group] = field(default_factory=dict)
+    groups: dict[GroupKey, SurpriseGroup] = field(default_factory=dict)
 
     def add(self, case: Case) -> None:
         """Count a case, and store it if it is the smallest one of its group."""
         key = group_key(case)
         group = self.groups.get(key)
         if group is None:
-            self.groups[key] = group = Group(case)
+            self.groups[key] = group = SurpriseGroup(case)
         else:
             group.count += 1
             if not group.takes(case):
@@ -129,13 +129,13 @@ class Surprises:
         """Return the number of surprising cases."""
         return sum(group.count for group in self.groups.values())
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: SurpriseKind) -> int:
         """Return the number of surprising cases of a kind."""
         return sum(group.count for key, group in self.groups.items() if key.kind is kind)
 
-    def ordered(self) -> list[tuple[GroupKey, Group]]:
+    def ordered(self) -> list[tuple[GroupKey, SurpriseGroup]]:
         """Return the groups, the worst kind first and then the largest."""
-        worst = list(Kind)
+        worst = list(SurpriseKind)
         return sorted(
             self.groups.items(), key=lambda entry: (worst.index(entry[0].kind), -entry[1].count)
         )

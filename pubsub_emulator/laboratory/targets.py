@@ -19,7 +19,7 @@ from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.laboratory.stories import tell
 from pubsub_emulator.laboratory.target_files import from_file
-from pubsub_emulator.laboratory.verifier import Difference, case_of
+from pubsub_emulator.laboratory.verifier import VerifierDifference, case_of
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
@@ -246,7 +246,7 @@ def _read_story(data: bytes) -> str:
 def _differences() -> Iterable[bytes]:
     for case, candidate, _ in judged_blocks():
         document = case_of(case.judging, candidate.encode(), 1)
-        difference = Difference(
+        difference = VerifierDifference(
             case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)
         )
         yield difference.to_json().encode()

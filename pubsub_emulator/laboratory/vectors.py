@@ -32,7 +32,7 @@ _MALFORMED: Final = (
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckedFile:
     """The result of one file."""
 
     path: Path
@@ -63,7 +63,7 @@ def known_formats() -> list[Format]:
     return formats
 
 
-def check_files(paths: Sequence[Path]) -> list[Checked]:
+def check_files(paths: Sequence[Path]) -> list[CheckedFile]:
     """Check files, and all files of folders. Raises `InputError` before anything is checked."""
     formats = known_formats()
     documents = [
@@ -73,9 +73,9 @@ def check_files(paths: Sequence[Path]) -> list[Checked]:
     return [check_document(*arguments) for arguments in documents]
 
 
-def check_document(path: Path, document: Document, fitting: Format) -> Checked:
+def check_document(path: Path, document: Document, fitting: Format) -> CheckedFile:
     """Check every case of a document. An unreadable case fails."""
-    checked = Checked(path, fitting)
+    checked = CheckedFile(path, fitting)
     try:
         for name, check in fitting.cases(document):
             try:

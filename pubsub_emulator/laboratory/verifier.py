@@ -57,7 +57,7 @@ class VerifierFailed(PubsubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VerifierAnswer:
     """A verifier's answer to a case."""
 
     judged: frozenset[str]
@@ -70,7 +70,7 @@ class Answer:
     """The root after the block, if it computed one."""
 
 
-def _answer(line: bytes, wanted: object) -> Answer:
+def _answer(line: bytes, wanted: object) -> VerifierAnswer:
     """Return the answer in a line to the case with the id `wanted`. Raises `VerifierFailed`."""
     try:
         data = json.loads(line)
@@ -79,7 +79,7 @@ def _answer(line: bytes, wanted: object) -> Answer:
                 f"the verifier answered case {data['id']!r} when asked for {wanted}"
             )
         if "undecodable" in data:
-            return Answer(frozenset(), frozenset(), str(data["undecodable"]))
+            return VerifierAnswer(frozenset(), frozenset(), str(data["undecodable"]))
         judged = frozenset(data["judged"])
         offences = frozenset(data["offences"])
         unknown = sorted((judged | offences) - _NAMES)
@@ -88,7 +88,7 @@ def _answer(line: bytes, wanted: object) -> Answer:
         raise VerifierFailed(f"no answer to case {wanted}: {line[:80]!r}") from fault
     if unknown:
         raise VerifierFailed(f"the verifier names a verdict that does not exist: {unknown[0]!r}")
-    return Answer(judged, offences, None, post_state_root=root)
+    return VerifierAnswer(judged, offences, None, post_state_root=root)
 
 
 class VerifierProcess:
@@ -137,7 +137,7 @@ class VerifierProcess:
             self._process.kill()
             self._process.wait()
 
-    def judge(self, case: dict[str, object]) -> Answer:
+    def judge(self, case: dict[str, object]) -> VerifierAnswer:
         """Return the answer to one case."""
         self._send(json.dumps(case, separators=(",", ":")).encode() + b"\n")
         return _answer(self._line(), case["id"])
@@ -181,7 +181,7 @@ class VerifierProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VerifierDifference:
     """A case on which the two verifiers differ, after shrinking."""
 
     strategies: tuple[str, ...]
@@ -211,7 +211,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Comparison:
+class VerifierComparison:
     """The result of a comparison of two verifiers."""
 
     cases: int = 0
@@ -219,7 +219,7 @@ class Comparison:
     """Cases by our first verdict."""
     judged: set[str] = field(default_factory=set)
     """All verdicts that the other verifier supports."""
-    differences: dict[str, list[Difference]] = field(default_factory=dict)
+    differences: dict[str, list[VerifierDifference]] = field(default_factory=dict)
     """The differences by group."""
 
     @property
@@ -228,7 +228,7 @@ class Comparison:
         return sum(map(len, self.differences.values()))
 
 
-Judge = Callable[[dict[str, object]], Answer]
+Judge = Callable[[dict[str, object]], VerifierAnswer]
 """Sends a case to the other verifier and returns its answer."""
 
 
@@ -242,7 +242,7 @@ class _Run:
         self.wanted = wanted
         self.seed = seed.encode()
         self.strategies = named(strategies, STRATEGIES)
-        self.result = Comparison()
+        self.result = VerifierComparison()
 
     def situation(self, now: Situation, label: str) -> None:
         """Compare the verifiers on the honest block, on cheats, and on mutated bytes."""
@@ -287,7 +287,7 @@ class _Run:
             raw = encoded(steps)
         self._compare(judging, names, steps, raw=raw)
 
-    def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
+    def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[VerifierAnswer, str, str]:
         """Return the other verifier's answer, our result and its result.
 
         Both results only contain verdicts that the other verifier supports.
@@ -313,7 +313,7 @@ class _Run:
         self.result.judged |= answer.judged
         if ours != theirs:
             judged = tuple(sorted(answer.judged))
-            difference = Difference(
+            difference = VerifierDifference(
                 names,
                 steps,
                 case_of(judging, raw, self.result.cases),
@@ -359,7 +359,7 @@ def compare_verifiers(
     first: Iterable[Case] = (),
     stop: Callable[[], bool] = lambda: False,
     rules: Rules = SHIPPED,
-) -> Comparison:
+) -> VerifierComparison:
     """Let our verifier and `judge` judge `cases` cases. They are the same for the same seed.
 
     Our verifier and the worlds have `rules`. The blocks of the cases in `first` are judged before
@@ -384,7 +384,7 @@ def compare_verifiers(
     return run.result
 
 
-def keep(comparison: Comparison, folder: Path) -> list[Path]:
+def keep(comparison: VerifierComparison, folder: Path) -> list[Path]:
     """Write the smallest difference of each group into `folder` and return the files."""
     files = []
     for group, group_differences in sorted(comparison.differences.items()):

@@ -12,7 +12,7 @@ from support.runtime import page_verifier
 
 from pubsub_emulator.emulator.fixtures import Fixture
 from pubsub_emulator.laboratory.fixture_set import make_vectors
-from pubsub_emulator.laboratory.verifier import Answer, compare_verifiers
+from pubsub_emulator.laboratory.verifier import VerifierAnswer, compare_verifiers
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +106,11 @@ def test_bad_input_is_one_line_that_names_the_place(
 
 
 def test_fuzz_cases_are_judged_alike(verifier: ModuleType) -> None:
-    def judge(case: dict[str, Any]) -> Answer:
+    def judge(case: dict[str, Any]) -> VerifierAnswer:
         found = json.loads(json.dumps(verifier.answer(case)))
         if "undecodable" in found:
-            return Answer(frozenset(), frozenset(), found["undecodable"])
-        return Answer(frozenset(found["judged"]), frozenset(found["offences"]))
+            return VerifierAnswer(frozenset(), frozenset(), found["undecodable"])
+        return VerifierAnswer(frozenset(found["judged"]), frozenset(found["offences"]))
 
     found = compare_verifiers(judge, 300, "page")
     assert (found.cases, found.differing) == (300, 0)

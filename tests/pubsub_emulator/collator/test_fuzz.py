@@ -18,7 +18,7 @@ from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
 from pubsub_emulator.laboratory.campaign import CampaignResult, campaign, corpus, replay_case
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
-from pubsub_emulator.laboratory.surprises import Kind, Surprises
+from pubsub_emulator.laboratory.surprises import SurpriseKind, Surprises
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import DigestKind
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -126,7 +126,7 @@ def test_one_defect_is_one_group_of_which_the_smallest_case_is_kept(
     result = campaign(200, "planted", ("add-junk",), first=(), out=tmp_path)
     assert result.found.total > 20
     assert result.accepted_equal == 0, "what was accepted wrongly is not counted as valid"
-    assert result.found.count(Kind.ACCEPTED) > 150
+    assert result.found.count(SurpriseKind.ACCEPTED) > 150
     assert len(result.surprises) <= 6, "a few kinds of junk, in blocks and in proofs alone"
     assert sorted(result.files) == sorted(tmp_path.iterdir())
     assert len(result.surprises[0].shrunk) == 1

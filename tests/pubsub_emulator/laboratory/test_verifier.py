@@ -17,7 +17,7 @@ from pubsub_emulator.laboratory.cases import BadCase
 from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.laboratory.verifier import (
     FORMAT,
-    Answer,
+    VerifierAnswer,
     VerifierFailed,
     VerifierProcess,
     compare_verifiers,
@@ -35,7 +35,7 @@ ALL = frozenset(verdict.value for verdict in Verdict)
 CASES = 40
 
 
-def judge(case: dict[str, Any]) -> Answer:
+def judge(case: dict[str, Any]) -> VerifierAnswer:
     """What the case alone says, by the project's own verifier: the case must hold all that is
     needed.
     """
@@ -43,7 +43,7 @@ def judge(case: dict[str, Any]) -> Answer:
     try:
         candidate = Candidate.decode(unhex(case["candidate"]))
     except ScaleError as error:
-        return Answer(frozenset(), frozenset(), str(error))
+        return VerifierAnswer(frozenset(), frozenset(), str(error))
     root = case["relay"]["storage_root"]
     context = RelayContext(
         RelayBlockNumber(case["relay"]["number"]),
@@ -56,8 +56,8 @@ def judge(case: dict[str, Any]) -> Answer:
             ChainHead(Header.decode(unhex(case["parent_header"])), state), candidate, context
         )
     except InvalidBlock as refusal:
-        return Answer(ALL, frozenset(offence.verdict.value for offence in refusal.evidence))
-    return Answer(ALL, frozenset())
+        return VerifierAnswer(ALL, frozenset(offence.verdict.value for offence in refusal.evidence))
+    return VerifierAnswer(ALL, frozenset())
 
 
 def test_a_case_holds_all_that_a_verifier_needs() -> None:
@@ -72,7 +72,7 @@ def test_kept_cases_are_judged_first_and_a_stop_ends_the_rest() -> None:
     blocks = [case for case in kept if case.block is not None]
     asked: list[str] = []
 
-    def note(case: dict[str, Any]) -> Answer:
+    def note(case: dict[str, Any]) -> VerifierAnswer:
         asked.append(case["candidate"])
         return judge(case)
 
@@ -89,7 +89,7 @@ def test_the_same_seed_asks_the_same() -> None:
     asked: list[list[str]] = [[], []]
     for cases in asked:
 
-        def note(case: dict[str, Any], cases: list[str] = cases) -> Answer:
+        def note(case: dict[str, Any], cases: list[str] = cases) -> VerifierAnswer:
             cases.append(json.dumps(case))
             return judge(case)
 
@@ -100,9 +100,9 @@ def test_the_same_seed_asks_the_same() -> None:
 def test_a_verifier_that_accepts_a_cheat_is_found_and_its_case_shrunk(
     tmp_path: Path,
 ) -> None:
-    def blind(case: dict[str, Any]) -> Answer:
+    def blind(case: dict[str, Any]) -> VerifierAnswer:
         answer = judge(case)
-        return Answer(answer.judged, answer.offences - {"UnusedNodes"}, answer.undecodable)
+        return VerifierAnswer(answer.judged, answer.offences - {"UnusedNodes"}, answer.undecodable)
 
     found = compare_verifiers(blind, CASES, "7", ["add-junk", "omit-node"])
     assert found.differing > 1
@@ -119,9 +119,9 @@ def test_a_verifier_that_accepts_a_cheat_is_found_and_its_case_shrunk(
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A difference as it is kept: the other verifier takes unused nodes, and judges no seals."""
 
-    def blind(case: dict[str, Any]) -> Answer:
+    def blind(case: dict[str, Any]) -> VerifierAnswer:
         answer = judge(case)
-        return Answer(
+        return VerifierAnswer(
             answer.judged - {"BadSeal"},
             answer.offences - {"UnusedNodes", "BadSeal"},
             answer.undecodable,
@@ -188,17 +188,19 @@ def test_a_difference_that_somebody_has_changed_is_refused_with_its_place(
 
 
 def test_only_what_the_other_verifier_judges_is_compared() -> None:
-    def seal_only(case: dict[str, Any]) -> Answer:
+    def seal_only(case: dict[str, Any]) -> VerifierAnswer:
         answer = judge(case)
         judged = frozenset({"BadSeal"})
-        return Answer(judged, answer.offences & judged, answer.undecodable)
+        return VerifierAnswer(judged, answer.offences & judged, answer.undecodable)
 
     found = compare_verifiers(seal_only, CASES, "7")
     assert (found.differing, found.judged) == (0, {"BadSeal"})
 
 
 def test_bytes_that_only_one_of_the_two_decodes_are_a_difference() -> None:
-    found = compare_verifiers(lambda _case: Answer(ALL, frozenset()), 40, "7", ["omit-node"])
+    found = compare_verifiers(
+        lambda _case: VerifierAnswer(ALL, frozenset()), 40, "7", ["omit-node"]
+    )
     assert "ours undecodable, theirs decodes" in found.differences
 
 
@@ -251,5 +253,5 @@ def test_answers_that_come_in_pieces_are_put_together(tmp_path: Path) -> None:
         "        time.sleep(0.05)\n"
     )
     with VerifierProcess(f"{sys.executable} {program}") as verifier:
-        assert verifier.judge({"id": 1}) == Answer(frozenset(), frozenset())
-        assert verifier.judge({"id": 1}) == Answer(frozenset(), frozenset())
+        assert verifier.judge({"id": 1}) == VerifierAnswer(frozenset(), frozenset())
+        assert verifier.judge({"id": 1}) == VerifierAnswer(frozenset(), frozenset())

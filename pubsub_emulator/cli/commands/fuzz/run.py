@@ -12,7 +12,7 @@ from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, campaign, corpus
 from pubsub_emulator.laboratory.novelty import read_corpus
-from pubsub_emulator.laboratory.surprises import Kind
+from pubsub_emulator.laboratory.surprises import SurpriseKind
 from pubsub_emulator.laboratory.verifier import VerifierProcess, compare_verifiers, keep
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.parachain.block import Verdict
@@ -82,7 +82,10 @@ def _document(result: CampaignResult) -> dict[str, object]:
         "stopped_for_their_budget": result.stopped,
     }
     rightly = {"refused": result.rejected, "valid_because_canonical": result.accepted_equal}
-    wrongly = {"surprising": surprises.total, "accepted_wrongly": surprises.count(Kind.ACCEPTED)}
+    wrongly = {
+        "surprising": surprises.total,
+        "accepted_wrongly": surprises.count(SurpriseKind.ACCEPTED),
+    }
     by_strategy = {"never_tried": list(result.missed), "by_strategy": result.by_strategy}
     return {**totals, **rightly, **wrongly, "groups": groups, "files": result.files, **by_strategy}
 
@@ -125,7 +128,7 @@ def show_campaign(result: CampaignResult, replayed: int, seconds: float) -> None
 
 def _show_surprises(result: CampaignResult) -> None:
     surprises = result.found
-    wrongly = surprises.count(Kind.ACCEPTED)
+    wrongly = surprises.count(SurpriseKind.ACCEPTED)
     say()
     if wrongly:
         say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier accepts blocks that it must refuse")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.screen import say, say_document
-from pubsub_emulator.laboratory.vectors import Checked, check_files
+from pubsub_emulator.laboratory.vectors import CheckedFile, check_files
 
 _SHOWN: Final = 10
 
@@ -25,7 +25,7 @@ def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
     return not any(result.failed for result in results)
 
 
-def _show(result: Checked) -> None:
+def _show(result: CheckedFile) -> None:
     unchecked = (
         f"; not computed here: {', '.join(result.format.unchecked)}"
         if result.format.unchecked
