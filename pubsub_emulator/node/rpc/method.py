@@ -64,8 +64,8 @@ def method(
 ) -> Callable[[H], H]:
     """Declare a function as a JSON-RPC method.
 
-    The function's arguments are the `Call` and the parameters. The first paragraph of its docstring
-    is printed in the documentation of the node's methods.
+    The function's arguments are the `RpcCall` and the parameters. The first paragraph of its
+    docstring is printed in the documentation of the node's methods.
     """
 
     def add(run: H) -> H:
