@@ -22,7 +22,7 @@ from typing import Final
 from pubsub_emulator.collator import cheats
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, Strategy
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
-from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
+from pubsub_emulator.collator.cheats.steps import CheatStep, apply_to_proof, shrink
 from pubsub_emulator.laboratory.cases import Case, Found, JudgingContext, read_case
 from pubsub_emulator.laboratory.mutation import NO_LINES
 from pubsub_emulator.laboratory.novelty import (
@@ -347,7 +347,7 @@ class _Campaign:
         judging: JudgingContext,
         label: str,
         names: tuple[str, ...],
-        steps: tuple[Step, ...],
+        steps: tuple[CheatStep, ...],
     ) -> None:
         """Judge one case, compare its verdicts with the expected ones, and record the result."""
         due = _due(now, steps)
@@ -369,7 +369,7 @@ class _Campaign:
                 self.case(now, judging, label, names=names, steps=steps, shrunk=shrunk, found=found)
             )
 
-    def judge(self, now: Situation, judging: JudgingContext, steps: tuple[Step, ...]) -> Found:
+    def judge(self, now: Situation, judging: JudgingContext, steps: tuple[CheatStep, ...]) -> Found:
         """Return the verifier's verdicts on the honest block or proof after these steps."""
         if now.budget is not None:
             return judging.judge_proof(now.view, apply_to_proof(now.canonical, steps))
@@ -381,8 +381,8 @@ class _Campaign:
         judging: JudgingContext,
         label: str,
         names: tuple[str, ...],
-        steps: tuple[Step, ...],
-        shrunk: tuple[Step, ...],
+        steps: tuple[CheatStep, ...],
+        shrunk: tuple[CheatStep, ...],
         found: Found,
     ) -> Case:
         """Return a case for a file."""
@@ -426,7 +426,7 @@ def _same_walk(now: Situation) -> Found:
     return () if same else ("!the walk over the proof is another than over the relay state",)
 
 
-def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
+def _due(now: Situation, steps: tuple[CheatStep, ...]) -> Found:
     """Return the verdicts that must be found after these steps."""
     if not steps:
         return ()
@@ -437,7 +437,7 @@ def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
     return tuple(verdict.value for verdict in verdicts)
 
 
-def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
+def _changes_nothing(now: Situation, steps: tuple[CheatStep, ...]) -> bool:
     """Return whether the steps lead to the honest block or proof."""
     if now.budget is not None:
         return apply_to_proof(now.canonical, steps) == tuple(now.canonical)

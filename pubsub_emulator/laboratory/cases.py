@@ -35,8 +35,8 @@ from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdi
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import (
     BadStep,
+    CheatStep,
     Draft,
-    Step,
     Stuff,
     apply_to_proof,
     from_json,
@@ -152,12 +152,12 @@ class Case:
     seeds: tuple[bytes, ...]
     block: Candidate | None
     proof: tuple[bytes, ...]
-    steps: tuple[Step, ...]
-    shrunk: tuple[Step, ...]
+    steps: tuple[CheatStep, ...]
+    shrunk: tuple[CheatStep, ...]
     expected: Found
     verdicts: Found
 
-    def play(self, steps: tuple[Step, ...]) -> Found:
+    def play(self, steps: tuple[CheatStep, ...]) -> Found:
         """Return the verifier's verdicts on the honest block or proof after these steps."""
         if self.block is None:
             storage = Storage(self.judging.parent.state.fork())
@@ -167,18 +167,18 @@ class Case:
             )
         return self.judging.judge(self.changed_block(self.block, steps))
 
-    def changed_block(self, block: Candidate, steps: tuple[Step, ...]) -> Candidate:
+    def changed_block(self, block: Candidate, steps: tuple[CheatStep, ...]) -> Candidate:
         """Return the block after these steps, with a new seal."""
         draft = Draft.of(block)
         for step in steps:
             step.apply(draft)
         return draft.sealed_by(self.seeds)
 
-    def changed_proof(self, steps: tuple[Step, ...]) -> tuple[bytes, ...]:
+    def changed_proof(self, steps: tuple[CheatStep, ...]) -> tuple[bytes, ...]:
         """Return the list of nodes after these steps."""
         return apply_to_proof(self.proof, steps)
 
-    def expected_of_proof(self, steps: tuple[Step, ...]) -> Found:
+    def expected_of_proof(self, steps: tuple[CheatStep, ...]) -> Found:
         """Return the verdicts that must be found on the changed list of nodes."""
         nodes = self.changed_proof(steps)
         canonical = {blake2_256(node): node for node in self.proof}
@@ -304,7 +304,7 @@ def _block(text: str, proof: tuple[bytes, ...]) -> Candidate:
     return replace(bare, inherent=replace(bare.inherent, proof=proof))
 
 
-def _steps(name: str, rows: list[object]) -> tuple[Step, ...]:
+def _steps(name: str, rows: list[object]) -> tuple[CheatStep, ...]:
     """Return the steps of a case. Raises `BadCase`."""
     try:
         steps = tuple(map(from_json, rows))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.collator.cheats.steps import Step
+from pubsub_emulator.collator.cheats.steps import CheatStep
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.laboratory.cases import Case, Found, read_case, write_case
@@ -49,7 +49,7 @@ class BadCorpus(PubsubError):
     """A folder that is not a corpus. The message names the file."""
 
 
-Made = tuple[tuple[str, ...], tuple[Step, ...]]
+Made = tuple[tuple[str, ...], tuple[CheatStep, ...]]
 """The names of strategies, and their steps."""
 
 

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
-from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
+from pubsub_emulator.collator.cheats.steps import CheatStep, shrink, to_json
 from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, named
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.differences import in_words
@@ -185,7 +185,7 @@ class VerifierDifference:
     """A case on which the two verifiers differ, after shrinking."""
 
     strategies: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[CheatStep, ...]
     case: dict[str, object]
     """The case as the other verifier received it."""
     ours: str
@@ -268,14 +268,14 @@ class _Run:
         now: Situation,
         judging: JudgingContext,
         names: tuple[str, ...],
-        steps: tuple[Step, ...],
+        steps: tuple[CheatStep, ...],
     ) -> None:
         """Compare the verifiers on the block after some steps.
 
         If the results differ, the steps are shrunk first.
         """
 
-        def encoded(chosen: tuple[Step, ...]) -> bytes:
+        def encoded(chosen: tuple[CheatStep, ...]) -> bytes:
             return (carry_out(now, chosen) if chosen else now.honest).encode()
 
         raw = encoded(steps)
@@ -301,7 +301,11 @@ class _Run:
         return answer, in_words(ours, answer.judged, alone=refused), theirs
 
     def _compare(
-        self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes
+        self,
+        judging: JudgingContext,
+        names: tuple[str, ...],
+        steps: tuple[CheatStep, ...],
+        raw: bytes,
     ) -> None:
         """Compare the verifiers on the bytes of a block and record the result."""
         if self.result.cases >= self.wanted:

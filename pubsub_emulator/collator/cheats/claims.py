@@ -11,13 +11,13 @@ from pubsub_emulator.collator.cheats.steps import (
     AddDescendant,
     AddMessage,
     AddSender,
+    CheatStep,
     Claim,
     DropDescendant,
     DropHashed,
     DropMessage,
     DropSender,
     Number,
-    Step,
     Stuff,
     claimed_results,
     difference,
@@ -66,7 +66,7 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
         authorities=situation.authorities_on(relay),
     )
     inherent = situation.inherent(relay, walked, messages)
-    steps: list[Step] = [
+    steps: list[CheatStep] = [
         Number("relay_parent_number", relay.number),
         Claim("relay_parent_storage_root", inherent.relay_parent_storage_root),
     ]

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import (
     AddDescendant,
+    CheatStep,
     DropDescendant,
-    Step,
     difference,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
@@ -29,12 +29,12 @@ def _shown(situation: Situation) -> tuple[Header, ...]:
     return situation.honest.inherent.descendants
 
 
-def _instead(situation: Situation, headers: Sequence[Header]) -> tuple[Step, ...]:
+def _instead(situation: Situation, headers: Sequence[Header]) -> tuple[CheatStep, ...]:
     """Return the steps that show these relay headers instead of the honest ones.
 
     The proof has the authorities that these headers need.
     """
-    steps: list[Step] = [DropDescendant(0) for _ in _shown(situation)]
+    steps: list[CheatStep] = [DropDescendant(0) for _ in _shown(situation)]
     steps += [AddDescendant(index, header.encode()) for index, header in enumerate(headers)]
     authorities = authority_keys(situation.spec, headers)
     if authorities != situation.authorities:

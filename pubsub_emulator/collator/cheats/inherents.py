@@ -10,13 +10,13 @@ from pubsub_emulator.collator.cheats.steps import (
     AddDescendant,
     AddHashed,
     AddMessage,
+    CheatStep,
     Claim,
     DropHashed,
     DropMessage,
     HashMessages,
     Number,
     ParentHead,
-    Step,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.primitives.draws import Draws
@@ -144,7 +144,7 @@ def hold_back_horizontal(situation: Situation, draws: Draws) -> Proposal:
     if not choices:
         return None
     full_count = draws.choice(choices)
-    steps: list[Step] = []
+    steps: list[CheatStep] = []
     for queue, (sender, sent) in enumerate(messages.horizontal, start=1):
         first = sum(1 for other, _ in flat[:full_count] if other == sender)
         if first < len(sent):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import Add, Drop, Insert, Step, Swap, difference
+from pubsub_emulator.collator.cheats.steps import Add, CheatStep, Drop, Insert, Swap, difference
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -26,7 +26,7 @@ def any_mutation(situation: Situation, draws: Draws) -> Proposal:
     Added nodes are from this, an older or a foreign relay state, or are junk.
     """
     nodes = situation.canonical
-    steps: list[Step] = []
+    steps: list[CheatStep] = []
     for _ in range(draws.choice((1, 1, 1, 2, 3, 4))):
         kind = draws.below(7)
         node = draws.choice(nodes)

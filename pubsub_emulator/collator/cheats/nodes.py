@@ -7,7 +7,7 @@ cheats change the order.
 from collections.abc import Iterable
 
 from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
-from pubsub_emulator.collator.cheats.steps import Add, Clear, Drop, Insert, Step, Swap
+from pubsub_emulator.collator.cheats.steps import Add, CheatStep, Clear, Drop, Insert, Swap
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -21,7 +21,7 @@ _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _ROOT = Verdict.ROOT_MISMATCH
 
 
-def drops(hashes: Iterable[Hash]) -> tuple[Step, ...]:
+def drops(hashes: Iterable[Hash]) -> tuple[CheatStep, ...]:
     """Return the steps that omit these nodes."""
     return tuple(Drop(node_hash) for node_hash in hashes)
 
@@ -273,7 +273,7 @@ def walk_order_list(situation: Situation, _draws: Draws) -> Proposal:
     """List the same nodes in the order of the walk."""
     wanted = list(situation.walked.taken.values())
     listed = list(situation.canonical)
-    steps: list[Step] = []
+    steps: list[CheatStep] = []
     for index, node in enumerate(wanted):
         present = listed.index(node)
         if present != index:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
-from pubsub_emulator.collator.cheats.steps import Add, Step, claimed_results, difference
+from pubsub_emulator.collator.cheats.steps import Add, CheatStep, claimed_results, difference
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
@@ -270,7 +270,7 @@ def poison_cache(situation: Situation, draws: Draws) -> Proposal:
     foreign = [node for node_hash, node in forged.items() if node_hash not in genuine]
     if not foreign:
         return None
-    added: tuple[Step, ...] = tuple(Add(node) for node in foreign)
+    added: tuple[CheatStep, ...] = tuple(Add(node) for node in foreign)
     if draws.one_in(2):
         return added
     static = situation.proof.static_nodes

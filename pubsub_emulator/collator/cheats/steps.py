@@ -170,7 +170,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CheatStep:
     """One change to a draft."""
 
     on_proof: ClassVar[bool] = False
@@ -181,7 +181,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop(Step):
+class Drop(CheatStep):
     """Remove the first node with this hash."""
 
     on_proof: ClassVar[bool] = True
@@ -196,7 +196,7 @@ class Drop(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Clear(Step):
+class Clear(CheatStep):
     """Remove all nodes."""
 
     on_proof: ClassVar[bool] = True
@@ -206,7 +206,7 @@ class Clear(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Add(Step):
+class Add(CheatStep):
     """Insert a node at its place in an ascending list."""
 
     on_proof: ClassVar[bool] = True
@@ -217,7 +217,7 @@ class Add(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Insert(Step):
+class Insert(CheatStep):
     """Insert a node at an index of the list."""
 
     on_proof: ClassVar[bool] = True
@@ -230,7 +230,7 @@ class Insert(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Swap(Step):
+class Swap(CheatStep):
     """Swap two nodes of the list."""
 
     on_proof: ClassVar[bool] = True
@@ -253,7 +253,7 @@ NUMBERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Step):
+class Claim(CheatStep):
     """Claim another hash; `what` is one of `CLAIMS`."""
 
     what: str
@@ -264,7 +264,7 @@ class Claim(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Step):
+class Number(CheatStep):
     """Claim another number, reduced to the range of its type; `what` is one of `NUMBERS`."""
 
     what: str
@@ -275,7 +275,7 @@ class Number(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class NewCode(Step):
+class NewCode(CheatStep):
     """Say in the digest that the block applied new code, or, with 0, that it did not."""
 
     applies: int
@@ -285,7 +285,7 @@ class NewCode(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class DropMessage(Step):
+class DropMessage(CheatStep):
     """Remove a message of a queue, by its indices in `Draft.queues`."""
 
     queue: int
@@ -297,7 +297,7 @@ class DropMessage(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddMessage(Step):
+class AddMessage(CheatStep):
     """Insert a message into a queue."""
 
     queue: int
@@ -311,7 +311,7 @@ class AddMessage(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Stuff(Step):
+class Stuff(CheatStep):
     """Append a message of `size` zero bytes to the downward queue."""
 
     sent_at: int
@@ -322,7 +322,7 @@ class Stuff(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddSender(Step):
+class AddSender(CheatStep):
     """Insert an empty list of horizontal messages of a sender, for `AddMessage` and others."""
 
     sender: int
@@ -335,7 +335,7 @@ class AddSender(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class DropSender(Step):
+class DropSender(CheatStep):
     """Remove all horizontal messages of a sender."""
 
     sender: int
@@ -346,7 +346,7 @@ class DropSender(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class HashMessages(Step):
+class HashMessages(CheatStep):
     """Hash the full messages of a queue from index `at` on."""
 
     queue: int
@@ -361,7 +361,7 @@ class HashMessages(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddHashed(Step):
+class AddHashed(CheatStep):
     """Insert the hash of a message into a queue's hashed messages."""
 
     queue: int
@@ -376,7 +376,7 @@ class AddHashed(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class DropHashed(Step):
+class DropHashed(CheatStep):
     """Remove one hashed message of a queue."""
 
     queue: int
@@ -390,7 +390,7 @@ class DropHashed(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class ParentHead(Step):
+class ParentHead(CheatStep):
     """State another parent's header in the inherent."""
 
     head: bytes
@@ -400,7 +400,7 @@ class ParentHead(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class DropDescendant(Step):
+class DropDescendant(CheatStep):
     """Remove one of the relay headers."""
 
     at: int
@@ -411,7 +411,7 @@ class DropDescendant(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddDescendant(Step):
+class AddDescendant(CheatStep):
     """Insert an encoded relay header."""
 
     at: int
@@ -422,7 +422,7 @@ class AddDescendant(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class SignWith(Step):
+class SignWith(CheatStep):
     """Sign with another secret seed."""
 
     seed: bytes
@@ -432,7 +432,7 @@ class SignWith(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Seal(Step):
+class Seal(CheatStep):
     """Set a signature made elsewhere."""
 
     signature: bytes
@@ -442,7 +442,7 @@ class Seal(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Unseal(Step):
+class Unseal(CheatStep):
     """Remove the seal."""
 
     def apply(self, draft: Draft) -> None:
@@ -450,7 +450,7 @@ class Unseal(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddExtrinsic(Step):
+class AddExtrinsic(CheatStep):
     """Insert a signed extrinsic into the body at index `at`."""
 
     at: int
@@ -460,10 +460,10 @@ class AddExtrinsic(Step):
         draft.extrinsics.insert(self.at, self.extrinsic)
 
 
-_KINDS: Final[Mapping[str, type[Step]]] = {
+_KINDS: Final[Mapping[str, type[CheatStep]]] = {
     kind.__name__: kind
     for kind in tuple(globals().values())
-    if isinstance(kind, type) and issubclass(kind, Step) and kind is not Step
+    if isinstance(kind, type) and issubclass(kind, CheatStep) and kind is not CheatStep
 }
 
 
@@ -474,7 +474,7 @@ class BadStep(PubsubError):
 Json = list[str | int]
 
 
-def to_json(step: Step) -> Json:
+def to_json(step: CheatStep) -> Json:
     """Return the step as a list: its name, then its fields, bytes as hex after 0x."""
     values = [getattr(step, member.name) for member in fields(step)]
     return [
@@ -483,7 +483,7 @@ def to_json(step: Step) -> Json:
     ]
 
 
-def from_json(row: object) -> Step:
+def from_json(row: object) -> CheatStep:
     """Return the step that `to_json` converted to a list.
 
     Raises `BadStep`.
@@ -500,7 +500,7 @@ def from_json(row: object) -> Step:
     return step
 
 
-def check_step(step: Step) -> None:
+def check_step(step: CheatStep) -> None:
     """Raise `BadStep` if the fields of a step cannot be applied to a block.
 
     Steps of a kind that is not defined here are not checked.
@@ -522,7 +522,7 @@ def check_step(step: Step) -> None:
     _ensure_sizes(step)
 
 
-def _ensure_sizes(step: Step) -> None:
+def _ensure_sizes(step: CheatStep) -> None:
     """Raise `BadStep` if a step cannot be applied, or only with much memory."""
     length = {
         Claim: "value",
@@ -564,13 +564,13 @@ def _read(kind: object, value: object) -> object:
     return value
 
 
-def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tuple[Step, ...]:
+def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tuple[CheatStep, ...]:
     """Return the steps from one set of nodes to another."""
     drops = [Drop(node_hash) for node_hash in before if node_hash not in after]
     return (*drops, *(Add(node) for node_hash, node in after.items() if node_hash not in before))
 
 
-def claimed_results(honest: Header, outcome: BlockOutcome) -> tuple[Step, ...]:
+def claimed_results(honest: Header, outcome: BlockOutcome) -> tuple[CheatStep, ...]:
     """Return the steps that put the results of executing a block into the header `honest`."""
     root = Claim("state_root", outcome.state_root)
     applies = ENVIRONMENT_UPDATED in outcome.digest
@@ -579,7 +579,7 @@ def claimed_results(honest: Header, outcome: BlockOutcome) -> tuple[Step, ...]:
     return root, NewCode(int(applies))
 
 
-def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:
+def apply_to_proof(proof: Iterable[bytes], steps: Iterable[CheatStep]) -> tuple[bytes, ...]:
     """Return the list of nodes after the steps that change only this list."""
     draft = Draft(
         Hash(b""),
@@ -597,7 +597,9 @@ def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes
     return tuple(draft.proof)
 
 
-def shrink(steps: tuple[Step, ...], still: Callable[[tuple[Step, ...]], bool]) -> tuple[Step, ...]:
+def shrink(
+    steps: tuple[CheatStep, ...], still: Callable[[tuple[CheatStep, ...]], bool]
+) -> tuple[CheatStep, ...]:
     """Return a short part of `steps` for which `still` holds. It must hold for `steps`.
 
     No single step can be removed from the result. At most about 2·n·log n sequences are tried, and

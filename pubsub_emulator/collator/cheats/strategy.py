@@ -11,7 +11,7 @@ from typing import cast
 
 from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Step, check_step
+from pubsub_emulator.collator.cheats.steps import BadStep, CheatStep, Draft, check_step
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
@@ -24,7 +24,7 @@ class StrategyFailed(PubsubError):
     """
 
 
-Proposal = tuple[Step, ...] | None
+Proposal = tuple[CheatStep, ...] | None
 Propose = Callable[[Situation, Draws], Proposal]
 
 
@@ -50,7 +50,7 @@ class Attempt:
     """A dishonest block, with the strategies and steps that made it."""
 
     strategies: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[CheatStep, ...]
     candidate: Candidate
     expected: tuple[Verdict, ...]
     """All verdicts that the block must meet; empty if it is valid."""
@@ -79,10 +79,10 @@ def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes)
 
 def propose(
     situation: Situation, strategies: tuple[Strategy, ...], seed: bytes
-) -> tuple[tuple[str, ...], tuple[Step, ...]]:
+) -> tuple[tuple[str, ...], tuple[CheatStep, ...]]:
     """Return the names of the strategies that apply, and their steps in one sequence."""
     names: list[str] = []
-    steps: list[Step] = []
+    steps: list[CheatStep] = []
     for index, chosen in enumerate(strategies):
         proposal = _proposal(chosen, situation, Draws(seed, f"{index}/{chosen.name}"))
         if proposal:
@@ -153,7 +153,7 @@ def _place(chosen: Strategy, error: BaseException | None) -> str:
     return f"{file}, line {line}"
 
 
-def carry_out(situation: Situation, steps: tuple[Step, ...]) -> Candidate:
+def carry_out(situation: Situation, steps: tuple[CheatStep, ...]) -> Candidate:
     """Return the honest block after these steps."""
     draft = Draft.of(situation.honest)
     for step in steps:

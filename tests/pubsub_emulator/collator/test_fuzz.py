@@ -14,7 +14,7 @@ from support.collator.cheats import SITUATIONS, situations
 from support.plumbing.examples import scaled
 
 from pubsub_emulator.collator.cheats import expected, for_any_chain
-from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
+from pubsub_emulator.collator.cheats.steps import CheatStep, Drop, shrink
 from pubsub_emulator.laboratory.campaign import CampaignResult, campaign, corpus, replay_case
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
@@ -204,11 +204,11 @@ def test_ps_54_a_verifier_that_fails_on_hostile_input_is_found_out(
 
 @given(count=st.integers(0, 30), needed=st.sets(st.integers(0, 29), max_size=5))
 def test_shrinking_leaves_exactly_the_steps_that_matter(count: int, needed: set[int]) -> None:
-    steps: tuple[Step, ...] = tuple(Drop(bytes((i,))) for i in range(count))
+    steps: tuple[CheatStep, ...] = tuple(Drop(bytes((i,))) for i in range(count))
     matter = {Drop(bytes((i,))) for i in needed if i < count}
     tried = 0
 
-    def still(rest: tuple[Step, ...]) -> bool:
+    def still(rest: tuple[CheatStep, ...]) -> bool:
         nonlocal tried
         tried += 1
         return matter <= set(rest)
