@@ -17,8 +17,8 @@ from pubsub_emulator.xcm.schema import (
     Bytes32,
     CompactU32,
     CompactU128,
+    RustEnum,
     Struct,
-    Variants,
 )
 
 MAX_ITEMS_IN_ASSETS: Final = 20
@@ -28,7 +28,7 @@ AssetId = Location
 
 
 class AssetInstance(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("Undefined", {}),
         1: ("Index", {"inner": CompactU128}),
@@ -41,7 +41,7 @@ class AssetInstance(
     """One instance of a non-fungible class."""
 
 
-class Fungibility(Variants):
+class Fungibility(RustEnum):
     """An amount, or an instance."""
 
 
@@ -99,7 +99,7 @@ def _rank(value: Any) -> Any:
     if isinstance(value, tuple):
         # This is the order of `Junctions`: X1 before X2, then by content.
         return (len(value), *(_rank(item) for item in value))
-    if isinstance(value, Variants):
+    if isinstance(value, RustEnum):
         return (1, value.INDEX, *(_rank(getattr(value, name)) for name, _ in value.FIELDS))
     if isinstance(value, Struct):
         return tuple(_rank(getattr(value, name)) for name, _ in value.FIELDS)
@@ -164,7 +164,7 @@ WildFungibilityField = Annotated[WildFungibility, schema.names(WildFungibility)]
 
 
 class WildAsset(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("All", {}),
         1: ("AllOf", {"id": AssetId, "fun": WildFungibilityField}),
@@ -176,13 +176,13 @@ class WildAsset(
 
 
 class AssetFilter(
-    Variants, unnamed={0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})}
+    RustEnum, unnamed={0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})}
 ):
     """Named assets or a wildcard."""
 
 
 class AssetTransferFilter(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("Teleport", {"inner": AssetFilter}),
         1: ("ReserveDeposit", {"inner": AssetFilter}),

@@ -29,7 +29,7 @@ from pubsub_emulator.xcm.schema import (
     ByteVec,
     CompactU32,
     CompactU64,
-    Variants,
+    RustEnum,
     XcmReader,
     variant,
 )
@@ -37,7 +37,7 @@ from pubsub_emulator.xcm.schema import (
 PUBLISH_INDEX: Final = 52
 
 
-class Instruction(Variants):
+class Instruction(RustEnum):
     """One step of a message."""
 
     __slots__ = ()

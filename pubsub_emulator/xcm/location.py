@@ -18,14 +18,14 @@ from pubsub_emulator.xcm.schema import (
     CompactU32,
     CompactU64,
     CompactU128,
-    Variants,
+    RustEnum,
 )
 
 MAX_JUNCTIONS: Final = 8
 
 
 class NetworkId(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("ByGenesis", {"inner": Bytes32}),
         1: ("ByFork", {"block_number": U64, "block_hash": Bytes32}),
@@ -44,7 +44,7 @@ class NetworkId(
 
 
 class BodyId(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("Unit", {}),
         1: ("Moniker", {"inner": Bytes4}),
@@ -62,7 +62,7 @@ class BodyId(
 
 
 class BodyPart(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("Voice", {}),
         1: ("Members", {"count": CompactU32}),
@@ -75,7 +75,7 @@ class BodyPart(
 
 
 class Junction(
-    Variants,
+    RustEnum,
     unnamed={
         2: ("AccountIndex64", {"network": NetworkId | None, "index": CompactU64}),
         3: ("AccountKey20", {"network": NetworkId | None, "key": Bytes20}),

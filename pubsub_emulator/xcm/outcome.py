@@ -18,9 +18,9 @@ from pubsub_emulator.xcm.schema import (
     SKIP,
     U8,
     Kind,
+    RustEnum,
     Shape,
     Struct,
-    Variants,
     XcmCodec,
     names,
     struct,
@@ -143,7 +143,7 @@ class InstructionError(Struct):
     """
 
 
-class Outcome(Variants):
+class Outcome(RustEnum):
     """`xcm::v5::Outcome`."""
 
     __slots__ = ()
@@ -171,7 +171,7 @@ class Error(Outcome):
     inner: InstructionError
 
 
-class ProcessMessageError(Variants):
+class ProcessMessageError(RustEnum):
     """The reason why a message was not processed.
 
     It is `frame_support::traits::ProcessMessageError`, a value and not an exception.

@@ -11,8 +11,8 @@ from pubsub_emulator.xcm.schema import (
     ByteVec,
     CompactU32,
     CompactU64,
+    RustEnum,
     Struct,
-    Variants,
     sequence,
     struct,
     variant,
@@ -35,7 +35,7 @@ IndexedError = Annotated[
 
 
 class MaybeErrorCode(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("Success", {}),
         1: ("Error", {"inner": ErrorCode}),
@@ -58,7 +58,7 @@ class PalletInfo(Struct):
 
 
 class Response(
-    Variants,
+    RustEnum,
     unnamed={
         0: ("Null", {}),
         1: ("Assets", {"inner": assets.Assets}),
@@ -87,7 +87,7 @@ class QueryResponseInfo(Struct):
     max_weight: WeightField
 
 
-class WeightLimit(Variants):
+class WeightLimit(RustEnum):
     """The limit of the weight that is bought."""
 
 
@@ -122,7 +122,7 @@ class DoubleEncoded(Struct):
     encoded: ByteVec
 
 
-class Hint(Variants, unnamed={0: ("AssetClaimer", {"location": Location})}):
+class Hint(RustEnum, unnamed={0: ("AssetClaimer", {"location": Location})}):
     """A hint for the executor."""
 
 

@@ -5,7 +5,7 @@ A field's annotation names its Python type and its SCALE codec together
 need no annotation.
 
 `struct` makes a class of such fields a frozen dataclass with a codec. A Rust enum is a subclass of
-`Variants`; `variant(n)` makes a subclass of that its variant with discriminant n. The field of a
+`RustEnum`; `variant(n)` makes a subclass of that its variant with discriminant n. The field of a
 tuple variant, which has no name in Rust, is called `inner`.
 
 Every codec has a `Shape`, so code that walks values by type (rendering, generators of test data,
@@ -325,7 +325,7 @@ class Struct:
     codec: ClassVar[AnyXcm]
 
 
-class Variants:
+class RustEnum:
     """A Rust enum: a byte of discriminant, then fields.
 
     `unnamed` declares the variants that no code mentions by name: `{index: (name, fields)}`.
@@ -338,17 +338,17 @@ class Variants:
     codec: ClassVar[AnyXcm]
 
     def __init_subclass__(cls, unnamed: Unnamed | None = None) -> None:
-        if Variants in cls.__bases__:
+        if RustEnum in cls.__bases__:
             cls.VARIANTS = {}
             cls.codec = _variants_codec(cls)
             declare(cls, unnamed or {})
 
 
-def _variants_codec(base: type[Variants]) -> AnyXcm:
+def _variants_codec(base: type[RustEnum]) -> AnyXcm:
     variants = base.VARIANTS
     name = base.__name__
 
-    def encode(value: Variants) -> bytes:
+    def encode(value: RustEnum) -> bytes:
         return bytes((value.INDEX,)) + b"".join(_encode_fields(value, value.FIELDS))
 
     def read(reader: Reader) -> Any:
@@ -401,7 +401,7 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
     return declare
 
 
-def declare(base: type[Variants], variants: Unnamed) -> None:
+def declare(base: type[RustEnum], variants: Unnamed) -> None:
     """Make the classes of those variants of `base` that no code refers to by name.
 
     Call this after `base` has its codec, because the fields may contain `base`.
