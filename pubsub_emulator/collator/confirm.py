@@ -24,7 +24,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.handler import (
     HANDLERS,
     Observe,
-    Store,
+    StoreHandler,
     SubscriptionHandler,
 )
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Offence
@@ -46,7 +46,7 @@ from pubsub_emulator.runtime.parachain.validate import (
 )
 from pubsub_emulator.runtime.rules import SHIPPED
 
-_OWN_HANDLERS: Final = (Observe, Store)
+_OWN_HANDLERS: Final = (Observe, StoreHandler)
 
 
 def confirmed(

@@ -19,7 +19,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import AccountId, Hash
-from pubsub_emulator.runtime.accounts.apply import Checked, Circumstances, priority
+from pubsub_emulator.runtime.accounts.apply import CheckedExtrinsic, Circumstances, priority
 from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import Era, UndecodableExtrinsic
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction
@@ -131,7 +131,7 @@ class _Entry:
     """
 
 
-def check(at: At, extrinsic: bytes) -> Checked:
+def check(at: At, extrinsic: bytes) -> CheckedExtrinsic:
     """Check an extrinsic as the next block after `at` would.
 
     Raises `Refused` if it is too long, cannot be decoded or is invalid.
@@ -139,7 +139,7 @@ def check(at: At, extrinsic: bytes) -> Checked:
     return _check(NextBlock(at.runtime, at.state, at.header), extrinsic)
 
 
-def _check(block: NextBlock, raw: bytes) -> Checked:
+def _check(block: NextBlock, raw: bytes) -> CheckedExtrinsic:
     """Check an extrinsic in the next block. Raises `Refused`."""
     if len(raw) > MOST_EXTRINSIC:
         raise _of_format(f"{len(raw)} bytes, and at most {MOST_EXTRINSIC}")
@@ -228,7 +228,7 @@ class Pool:
 
     # Changing
 
-    def submit(self, at: At, extrinsic: bytes, checked: Checked | None = None) -> Hash:
+    def submit(self, at: At, extrinsic: bytes, checked: CheckedExtrinsic | None = None) -> Hash:
         """Add an extrinsic and return its hash.
 
         `checked` is the result of `check` at the same block, if there is one already. Raises
@@ -276,7 +276,7 @@ class Pool:
                 accounts[entry.account] = None
         self._sort_out(NextBlock(at.runtime, at.state, at.header), accounts)
 
-    def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
+    def _take(self, block: NextBlock, raw: bytes, checked: CheckedExtrinsic | None = None) -> Hash:
         """Check an extrinsic, make room for it, and add it. Raises `Refused`.
 
         All refusals are raised before the first change, so that they leave the pool unchanged.

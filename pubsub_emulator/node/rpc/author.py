@@ -18,7 +18,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.weights import read_weight
-from pubsub_emulator.runtime.accounts.apply import Checked
+from pubsub_emulator.runtime.accounts.apply import CheckedExtrinsic
 from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ contain many calls and take long to decode.
 """
 EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt"))
 _CLASSES: Final = ("normal", "operational", "mandatory")
-Verdict = Checked | Refused | None
+Verdict = CheckedExtrinsic | Refused | None
 """The result of checking an extrinsic, or `None` if it has not been checked yet."""
 
 

@@ -63,7 +63,7 @@ class Signing:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedExtrinsic:
     """An extrinsic that may be part of a block.
 
     If its nonce is ahead of `account_nonce`, it may only be part of a later block.
@@ -89,7 +89,7 @@ class Circumstances:
     account: AccountInfo
 
 
-def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked:
+def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> CheckedExtrinsic:
     """Check whether an extrinsic can be part of the block in `storage`.
 
     Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
@@ -119,7 +119,7 @@ def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked
         storage, who, Preservation.PRESERVE, Fortitude.POLITE
     ):
         raise InvalidTransaction(Invalidity.PAYMENT, f"the account cannot pay {fee}")
-    return Checked(extrinsic, who, nonce, weight, fee)
+    return CheckedExtrinsic(extrinsic, who, nonce, weight, fee)
 
 
 def _check_signature(
@@ -192,7 +192,9 @@ def apply_signed(
         return _run(signing, storage, checked, room)
 
 
-def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> DispatchOutcome:
+def _run(
+    signing: Signing, storage: Storage, checked: CheckedExtrinsic, room: Room
+) -> DispatchOutcome:
     """Charge the fee, run the call, and refund the fee of the unused weight."""
     extrinsic = checked.extrinsic
     who = checked.who

@@ -11,7 +11,7 @@ from typing import Protocol
 from pubsub_emulator.primitives.header import DigestItem, Header
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts import apply
-from pubsub_emulator.runtime.accounts.apply import Checked, Circumstances, Signing
+from pubsub_emulator.runtime.accounts.apply import CheckedExtrinsic, Circumstances, Signing
 from pubsub_emulator.runtime.accounts.extrinsic import Era
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import CallTable
@@ -65,7 +65,7 @@ class NextBlock:
         self._accounts: dict[AccountId, AccountInfo] = {}
         self._hashes: dict[int, Hash | None] = {}
 
-    def check(self, raw: bytes) -> Checked:
+    def check(self, raw: bytes) -> CheckedExtrinsic:
         """Check a length-prefixed extrinsic, whose nonce may be ahead of the account's.
 
         Raises as `apply.check`.

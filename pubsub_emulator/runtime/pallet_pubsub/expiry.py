@@ -98,7 +98,7 @@ class Sweep:
 NOTHING: Final = Sweep()
 
 
-class Rows(Protocol):
+class SweepRows(Protocol):
     """The rows of one sweep, in the order of a policy."""
 
     def next(self) -> TtlRow | None:
@@ -123,7 +123,7 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
     if (base + step).any_gt(remaining):
         return NOTHING
     rules = config.rules
-    rows: Rows
+    rows: SweepRows
     if rules.order is not None:
         rows = _Ordered(rules.order, storage, now)
     elif config.ttl_policy is TtlPolicy.EXPIRY_INDEX:

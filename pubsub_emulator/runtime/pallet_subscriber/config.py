@@ -493,14 +493,14 @@ def decode_spec(code: bytes) -> RuntimeSpec:
     return spec_codec.decode(code)
 
 
-class Rows(Protocol):
+class TopTrieReader(Protocol):
     """A state's top trie, or the storage over a state."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value under `key`."""
 
 
-def runtime_spec(rows: Rows) -> RuntimeSpec:
+def runtime_spec(rows: TopTrieReader) -> RuntimeSpec:
     """Return the runtime under `:code`, which executes the next block.
 
     Raises the errors of `decode_spec`.

@@ -119,7 +119,7 @@ _RAW: Final[Codec[bytes]] = Codec(
 """The codec of a value that is stored unchanged."""
 
 
-class Store:
+class StoreHandler:
     """The handler `store`, which stores the newest value of each entry under `Consumer::Values`.
 
     Values of requested relay keys are stored under `Consumer::Requested`.
@@ -159,7 +159,7 @@ class Store:
                 REQUESTED.insert(context.storage, requested, value)
 
 
-_KNOWN: Final[dict[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}
+_KNOWN: Final[dict[str, SubscriptionHandler]] = {"observe": Observe(), "store": StoreHandler()}
 
 HANDLERS: Final[Mapping[str, SubscriptionHandler]] = MappingProxyType(_KNOWN)
 """The handlers that every verifier in this process knows."""

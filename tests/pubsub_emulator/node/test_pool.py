@@ -17,7 +17,7 @@ from pubsub_emulator.node.at import At
 from pubsub_emulator.node.pool import Pool, Refused
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.signatures import Scheme
-from pubsub_emulator.runtime.accounts.apply import Checked
+from pubsub_emulator.runtime.accounts.apply import CheckedExtrinsic
 from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import Era
 from pubsub_emulator.runtime.framework import system
@@ -170,7 +170,7 @@ def test_nd16_only_what_something_changed_for_is_read_again(
     checked: list[bytes] = []
     check = NextBlock.check
 
-    def counted(block: NextBlock, raw: bytes) -> Checked:
+    def counted(block: NextBlock, raw: bytes) -> CheckedExtrinsic:
         checked.append(raw)
         return check(block, raw)
 

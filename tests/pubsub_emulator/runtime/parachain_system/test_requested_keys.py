@@ -33,7 +33,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 from pubsub_emulator.runtime.pallet_subscriber.handler import (
     REQUESTED,
     HandlerContext,
-    Store,
+    StoreHandler,
     register_handler,
 )
 from pubsub_emulator.runtime.parachain.block import Verdict
@@ -141,7 +141,7 @@ def test_nodes_that_a_request_took_are_free_for_the_walk() -> None:
     assert now.walked.used < alone.used
 
 
-class Curious(Store):
+class Curious(StoreHandler):
     """A handler that reads a key which its runtime does not request."""
 
     def on_relay_state(self, context: HandlerContext) -> None:
