@@ -22,7 +22,7 @@ class NothingToCheat(PubsubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCandidate:
     """A dishonest candidate after it was judged."""
 
     candidate: Candidate
@@ -65,7 +65,7 @@ class Cheats:
 
     network: Network
 
-    def attempt(self, para: int, *strategies: str, seed: bytes = b"cheat") -> Judged:
+    def attempt(self, para: int, *strategies: str, seed: bytes = b"cheat") -> JudgedCandidate:
         """Judge the block that these strategies make now and return the result.
 
         Raises `NoSuchCheat`, `NothingToCheat`, `UnknownParachain` or `CannotAuthor`.
@@ -79,7 +79,7 @@ class Cheats:
         context = situation.context(attempted.candidate.inherent.relay_parent_number)
         _, refusal = judge_block(situation.parent, attempted.candidate, context)
         verdicts = () if refusal is None else tuple(offence.verdict for offence in refusal.evidence)
-        return Judged(
+        return JudgedCandidate(
             attempted.candidate, attempted.expected, tuple(dict.fromkeys(verdicts)), refusal=refusal
         )
 

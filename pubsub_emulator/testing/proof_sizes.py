@@ -196,7 +196,7 @@ def scenario_hash(scenario: Scenario) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedFigure:
     """A changed figure."""
 
     name: str
@@ -219,7 +219,7 @@ class Change:
         return f"{self.name}: {kept} → {now} ({self.share})"
 
 
-def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Change]:
+def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[ChangedFigure]:
     """Return the changed figures in the order of the file.
 
     A size may grow by `tolerance`. A count must not change.
@@ -234,7 +234,7 @@ def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Chan
             exceeds = (stored or 0) != (measured or 0)
         else:
             exceeds = measured > stored * (1 + tolerance)
-        changes.append(Change(name, stored, measured, exceeds=exceeds))
+        changes.append(ChangedFigure(name, stored, measured, exceeds=exceeds))
     return sorted(changes, key=lambda change: _by_number(change.name))
 
 

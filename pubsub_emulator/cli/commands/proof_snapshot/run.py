@@ -59,7 +59,7 @@ def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
         return proof_sizes.ProofSizes.of(simulation, advance)
 
 
-def _row(change: proof_sizes.Change) -> tuple[str, ...]:
+def _row(change: proof_sizes.ChangedFigure) -> tuple[str, ...]:
     before, now = ("-" if figure is None else f"{figure:,}" for figure in (change.kept, change.now))
     return change.name, before, now, change.share, "exceeds" if change.exceeds else ""
 
