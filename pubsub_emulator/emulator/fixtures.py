@@ -262,7 +262,7 @@ def first_fault(fault: ValidationError, whole: str) -> str:
     return f"{'.'.join(map(str, first['loc'])) or whole}: {reason}"
 
 
-class Opened(NamedTuple):
+class FixtureParts(NamedTuple):
     """The decoded parts of a fixture."""
 
     parent: ChainHead
@@ -270,7 +270,7 @@ class Opened(NamedTuple):
     context: RelayContext
 
 
-def opened(fixture: Fixture) -> Opened:
+def opened(fixture: Fixture) -> FixtureParts:
     """Decode the parts of a fixture. Raises `FixtureError` that names the field."""
     parent = decoded("parent_header", Header.decode, fixture.parent_header, FixtureError)
     candidate = decoded("candidate", Candidate.decode, fixture.candidate, FixtureError)
@@ -287,7 +287,7 @@ def opened(fixture: Fixture) -> Opened:
     context = RelayContext(
         claimed, None if root is None else Hash(unhex(root)), Slot(fixture.relay.slot_now)
     )
-    return Opened(ChainHead(parent, State.from_entries(entries)), candidate, context)
+    return FixtureParts(ChainHead(parent, State.from_entries(entries)), candidate, context)
 
 
 def decoded(field: str, decode: Callable[[bytes], T], text: str, error: type[PubsubError]) -> T:
