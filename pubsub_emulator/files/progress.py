@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
-class Advance(Protocol):
+class ProgressCallback(Protocol):
     """Receives the progress of a stage."""
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
@@ -18,12 +18,14 @@ class Advance(Protocol):
 class Stage(Protocol):
     """Opens a stage of long work. `cli.screen.stage` shows its progress."""
 
-    def __call__(self, said: str, total: int | None = None) -> AbstractContextManager[Advance]:
+    def __call__(
+        self, said: str, total: int | None = None
+    ) -> AbstractContextManager[ProgressCallback]:
         """Return a context in which the stage `said`, of `total` units, is in progress."""
 
 
 @contextmanager
-def unwatched(said: str, total: int | None = None) -> Iterator[Advance]:
+def unwatched(said: str, total: int | None = None) -> Iterator[ProgressCallback]:
     """Open a stage whose progress nobody sees."""
     del said, total
 

@@ -13,7 +13,7 @@ from pubsub_emulator.extension import extensions
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ReaderLimit:
     """The maximum of something.
 
     `constant` is `module:NAME`, with the full name of the module. `unit` is what the limit counts.
@@ -48,12 +48,12 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReaderRow:
     """One reader, by file and name."""
 
     what: str
     reader: str
-    limits: tuple[Limit, ...]
+    limits: tuple[ReaderLimit, ...]
     within: tuple[str, ...]
     """The rows of inputs of which this one is a part. Their limits in bytes apply to it, too."""
     more: str
@@ -73,14 +73,14 @@ class Row:
         return "; ".join(shown)
 
 
-def rows_of(package: str) -> tuple[Row, ...]:
+def rows_of(package: str) -> tuple[ReaderRow, ...]:
     """Return the readers that the file `readers.toml` of a package lists."""
     text = (files(package) / "readers.toml").read_text(encoding="utf-8")
     rows = []
     for what, row in tomllib.loads(text).items():
         limits = tuple(_limit(package, row["reader"], limit) for limit in row.get("limits", ()))
         rows.append(
-            Row(
+            ReaderRow(
                 what=what,
                 reader=f"{package}/{row['reader']}",
                 limits=limits,
@@ -93,7 +93,7 @@ def rows_of(package: str) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def all_rows() -> tuple[Row, ...]:
+def all_rows() -> tuple[ReaderRow, ...]:
     """Return the readers of this distribution and of all extensions. Raises `BadExtension`."""
     rows = list(rows_of("pubsub_emulator"))
     for extension in extensions():
@@ -101,7 +101,7 @@ def all_rows() -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _limit(package: str, reader: str, text: str) -> Limit:
+def _limit(package: str, reader: str, text: str) -> ReaderLimit:
     """Read a limit, `NAME unit` or `module:NAME unit`.
 
     Without a module, the constant is in the module of the reader.
@@ -112,4 +112,4 @@ def _limit(package: str, reader: str, text: str) -> Limit:
         module = reader.partition(".py::")[0].replace("/", ".")
     if not module.startswith(("pubsub_emulator.", "interchain_events.")):
         module = f"{package}.{module}"
-    return Limit(f"{module}:{name}", unit)
+    return ReaderLimit(f"{module}:{name}", unit)

@@ -26,7 +26,7 @@ from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.pages import Doing, Shown
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.node.chain.lines import FORMAT, document
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -44,7 +44,7 @@ MOST_BLOCKS: Final = 1_000_000
 def play(
     path: Path,
     on_start: Callable[[Simulation], object],
-    advance: Advance,
+    advance: ProgressCallback,
     rules: Rules = SHIPPED,
 ) -> Session:
     """Play a file's commands as `read` does.

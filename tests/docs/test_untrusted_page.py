@@ -13,7 +13,7 @@ import pytest
 from support.plumbing.limits import PROBES, limits, most
 from support.plumbing.processes import ROOT, environment
 
-from pubsub_emulator.files.readers import Row, all_rows
+from pubsub_emulator.files.readers import ReaderRow, all_rows
 from pubsub_emulator.fuzz.targets import ALL
 
 PACKAGES = (ROOT / "pubsub_emulator", ROOT / "interchain_events")
@@ -23,7 +23,7 @@ STORIES = {"liveness", "icrc", "canister-run"}
 
 
 @pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.what)
-def test_a_row_names_code_that_is_there(row: Row) -> None:
+def test_a_row_names_code_that_is_there(row: ReaderRow) -> None:
     path, _, names = row.reader.partition("::")
     tree: ast.AST = ast.parse((ROOT / path).read_text("utf-8"))
     for name in names.split("."):
@@ -37,7 +37,7 @@ def test_every_input_is_bounded_in_bytes() -> None:
     """Its own limits count bytes, or those of each input that it is a part of."""
     rows = {row.what: row for row in all_rows()}
 
-    def bounded(row: Row) -> bool:
+    def bounded(row: ReaderRow) -> bool:
         if any(limit.counts_bytes for limit in row.limits):
             return True
         return bool(row.within) and all(bounded(rows[whole]) for whole in row.within)

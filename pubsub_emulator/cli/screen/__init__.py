@@ -13,7 +13,7 @@ import click
 
 from pubsub_emulator.cli.streams import DOCUMENT, shown_on
 from pubsub_emulator.files.pages import Doing, Grid, Line, Shown
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.files.shown import safe, whole
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _progress(console: "Terminal", *, stays: bool = True) -> "Progress":
     )
 
 
-class Bar:
+class ProgressBar:
     """A progress bar that appears with the first advance and is erased at the end.
 
     Without a terminal it prints lines.
@@ -238,9 +238,9 @@ class Bar:
 
 
 @contextmanager
-def bar() -> Iterator[Bar]:
+def bar() -> Iterator[ProgressBar]:
     """Show a progress bar inside the `with` block."""
-    progress_bar = Bar()
+    progress_bar = ProgressBar()
     try:
         yield progress_bar
     finally:
@@ -248,7 +248,7 @@ def bar() -> Iterator[Bar]:
 
 
 @contextmanager
-def stage(said: str, total: int | None = None) -> Iterator[Advance]:
+def stage(said: str, total: int | None = None) -> Iterator[ProgressCallback]:
     """Show the progress of a stage: a bar on a terminal, else lines on standard error.
 
     The lines are printed at the start and every 10 seconds.

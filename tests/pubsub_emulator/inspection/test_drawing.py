@@ -17,7 +17,7 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.inspection.drawing import page_from
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -145,7 +145,7 @@ def test_a_program_draws_a_history_and_sees_each_stage_of_the_work(run: Path) ->
     done: list[float] = []
 
     @contextmanager
-    def stage(said: str, total: int | None = None) -> Iterator[Advance]:
+    def stage(said: str, total: int | None = None) -> Iterator[ProgressCallback]:
         stages.append((said, total))
         yield lambda count, _total=None, _what=None: done.append(count)
 

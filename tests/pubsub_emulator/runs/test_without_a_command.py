@@ -9,7 +9,7 @@ from support.plumbing.command import TINY
 
 from pubsub_emulator.emulator.scenario.file import load_scenario
 from pubsub_emulator.files.errors import InputError
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.runs.comparison import as_markdown, changes_figure, compare
 from pubsub_emulator.runs.run import HISTORY, is_a_run, simulate
 
@@ -25,7 +25,7 @@ def test_a_run_writes_its_history_and_summary_into_a_folder(scenario: Path, tmp_
     stages: list[tuple[str, int | None]] = []
 
     @contextmanager
-    def stage(said: str, total: int | None = None) -> Iterator[Advance]:
+    def stage(said: str, total: int | None = None) -> Iterator[ProgressCallback]:
         stages.append((said, total))
         yield lambda _done, _total=None, _what=None: None
 

@@ -18,7 +18,7 @@ from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
 from pubsub_emulator.cli.screen import bar, files, say, stage, table
 from pubsub_emulator.files.program import program
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
@@ -88,7 +88,7 @@ def judge(request: AuditOptions) -> AuditResult:
         )
 
 
-def _watcher(advance: Advance) -> Callable[[AuditProgress], None]:
+def _watcher(advance: ProgressCallback) -> Callable[[AuditProgress], None]:
     phase = ""
     began = monotonic()
     first = 0.0

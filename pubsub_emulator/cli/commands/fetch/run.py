@@ -10,7 +10,7 @@ import click
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
@@ -87,7 +87,7 @@ def run_fetch(options: FetchOptions) -> Result:
 class _Watch:
     """Shows how far a fetch is, and why it waits when all nodes rest."""
 
-    def __init__(self, advance: Advance, chain: int) -> None:
+    def __init__(self, advance: ProgressCallback, chain: int) -> None:
         self._advance = advance
         self._chain = chain
         self._progress: tuple[int, int | None] = (0, None)
