@@ -39,9 +39,11 @@ def made_safe(page: Shown) -> Shown:
         case Line(text):
             return Line(safe(text))
         case Grid(title, header, rows):
-            cells = tuple(
-                tuple(safe(cell) if isinstance(cell, str) else cell for cell in row) for row in rows
-            )
+            cells = tuple(tuple(map(_safe_cell, row)) for row in rows)
             return Grid(safe(title), tuple(map(safe, header)), cells)
         case _:
             return page
+
+
+def _safe_cell(cell: str | int) -> str | int:
+    return safe(cell) if isinstance(cell, str) else cell

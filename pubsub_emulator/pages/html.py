@@ -47,10 +47,10 @@ def _text(value: object) -> str:
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
     """Return a table, in which integers are right-aligned."""
     header_row = tag("tr", *(tag("th", name) for name in head))
-    body = (
-        tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row))
-        for row in rows
-    )
+    body = []
+    for row in rows:
+        row_cells = (tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row)
+        body.append(tag("tr", *row_cells))
     return tag("table", tag("thead", header_row), tag("tbody", *body))
 
 

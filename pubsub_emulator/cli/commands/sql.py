@@ -54,7 +54,7 @@ def command(*, place: str, sql: str, unsafe: bool) -> Result:
     from pubsub_emulator.spark_audit.tables.ask import ask
 
     answer = ask(place, sql, unsafe=unsafe)
-    rows = [[_plain(cell) for cell in row] for row in answer.rows]
+    rows = [list(map(_plain, row)) for row in answer.rows]
     # numbers without separators, so that ids can be copied into the next query
     table("", answer.columns, [list(map(_shown, row)) for row in rows])
     say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")

@@ -120,16 +120,15 @@ def _fitting(
     if _min_width(names, cells) <= width:
         return cells
     for digits in _KEPT_DIGITS:
-        cut = [
-            tuple(
-                _HEX.sub(lambda match: _shortened(match, digits, gap), cell)  # noqa: B023  # used at once
-                for cell in row
-            )
-            for row in cells
-        ]
+        cut = [_with_short_hashes(row, digits, gap) for row in cells]
         if _min_width(names, cut) <= width:
             return cut
     return None
+
+
+def _with_short_hashes(row: tuple[str, ...], length: int, gap: str) -> tuple[str, ...]:
+    """Return a row in which long hashes keep only `length` digits at either end."""
+    return tuple(_HEX.sub(lambda match: _shortened(match, length, gap), cell) for cell in row)
 
 
 def _shortened(match: re.Match[str], length: int, gap: str) -> str:
@@ -164,10 +163,10 @@ def _unbroken(cell: str) -> list[str]:
 def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
     """Return the width of each column. Free space goes to the first columns that need it."""
     min_widths = _min_widths(names, cells)
-    natural = [
-        max(map(cell_len, (name, *(row[column] for row in cells))))
-        for column, name in enumerate(names)
-    ]
+    natural = []
+    for column, name in enumerate(names):
+        texts = (name, *(row[column] for row in cells))
+        natural.append(max(map(cell_len, texts)))
     room = max(width - sum(min_widths) - GAP * (len(names) - 1), 0)
     widths = []
     for need, full in zip(min_widths, natural, strict=True):

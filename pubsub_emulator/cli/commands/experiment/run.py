@@ -90,17 +90,14 @@ def _compare(parameter: str, measurements: Sequence[Measurement]) -> None:
         of_policy = [
             measurement for measurement in measurements if measurement.workload.cache is policy
         ]
-        figures = [
-            {
-                name: float(value)
-                for name, value in measurement.row().items()
-                if name not in parameters
-            }
-            for measurement in of_policy
-        ]
-        labels = [
-            f"{parameter} {measurement.workload.value_of(parameter)}" for measurement in of_policy
-        ]
+        figures = []
+        labels = []
+        for measurement in of_policy:
+            row = measurement.row()
+            figures.append(
+                {name: float(value) for name, value in row.items() if name not in parameters}
+            )
+            labels.append(f"{parameter} {measurement.workload.value_of(parameter)}")
         lines = lines_of(figures)
         say(f"cache {policy.value}:")
         show_differences(labels, [line for line in lines if line.differs or len(of_policy) == 1])
@@ -174,7 +171,8 @@ def _write_table(figure: Figure, folder: Path) -> list[Path]:
     with as_csv.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, tuple(figure.rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: cell(value) for name, value in row.items()} for row in figure.rows)
+        for row in figure.rows:
+            writer.writerow({name: cell(value) for name, value in row.items()})
     as_json.write_text(json.dumps(_document(figure), indent=1) + "\n", encoding="utf-8")
     return [as_csv, as_json]
 

@@ -96,15 +96,11 @@ def show_campaign(result: CampaignResult, replayed: int, seconds: float) -> None
     for names, verdicts in result.by_strategy.items():
         count = names.count("+") + 1
         rows.setdefault(MANY.get(count, names), Counter()).update(verdicts)
-    shown = (
-        (
-            name,
-            rows[name].total(),
-            ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()),
-        )
-        for name in (*STRATEGIES, *MANY.values())
-        if name in rows
-    )
+    shown = []
+    for name in (*STRATEGIES, *MANY.values()):
+        if name in rows:
+            met = (f"{verdict} {cases:,}" for verdict, cases in rows[name].most_common())
+            shown.append((name, rows[name].total(), ", ".join(met)))
     table("cheats by the first verdict that they met", ("strategy", "cases", "verdicts"), shown)
     rate = f", {counted(round(result.cases / seconds), 'case')} per second" if seconds > 1 else ""
     say(
@@ -132,27 +128,24 @@ def _show_surprises(result: CampaignResult) -> None:
     say()
     if wrongly:
         say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier accepts blocks that it must refuse")
-    rows = (
-        (
-            key.kind.value,
-            *(", ".join(verdicts) or "accepted" for verdicts in (key.due, key.found)),
-            key.place,
-            group.count,
-        )
-        for key, group in surprises.ordered()
-    )
+    rows = []
+    for key, group in surprises.ordered():
+        due = ", ".join(key.due) or "accepted"
+        found = ", ".join(key.found) or "accepted"
+        rows.append((key.kind.value, due, found, key.place, group.count))
     table("surprises by verdict and place", ("kind", "due", "found", "changed", "cases"), rows)
 
 
 def list_strategies() -> Result:
     """Print all strategies with their aim and the verdicts that they must get."""
-    meets = [
-        (strategy.name, strategy.gain, [verdict.value for verdict in strategy.meets])
-        for strategy in STRATEGIES.values()
-    ]
-    rows = ((name, gain, ", ".join(verdicts) or "by the case") for name, gain, verdicts in meets)
+    rows = []
+    document: dict[str, object] = {}
+    for strategy in STRATEGIES.values():
+        verdicts = [verdict.value for verdict in strategy.meets]
+        rows.append((strategy.name, strategy.gain, ", ".join(verdicts) or "by the case"))
+        document[strategy.name] = {"gain": strategy.gain, "meets": verdicts}
     table("strategies", ("name", "to gain", "meets"), rows)
-    return Result({name: {"gain": gain, "meets": verdicts} for name, gain, verdicts in meets})
+    return Result(document)
 
 
 def run_verifier(command: str, request: Campaign) -> Result:
