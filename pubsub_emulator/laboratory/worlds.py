@@ -430,18 +430,16 @@ class World:
             InboundDownwardMessage(RelayBlockNumber(sent_at), data)
             for sent_at, data in self.queues.get(0, ())
         )
-        horizontal = tuple(
-            (
-                ParaId(sender),
-                tuple(
+        horizontal = []
+        for sender in sorted(self.queues):
+            # The queue of the relay chain, 0, has the downward messages.
+            if sender:
+                messages = tuple(
                     InboundHrmpMessage(RelayBlockNumber(sent_at), data)
                     for sent_at, data in self.queues[sender]
-                ),
-            )
-            for sender in sorted(self.queues)
-            if sender
-        )
-        waiting = InboundMessages(downward, horizontal).until(relay.number)
+                )
+                horizontal.append((ParaId(sender), messages))
+        waiting = InboundMessages(downward, tuple(horizontal)).until(relay.number)
         spec = config.runtime_spec(self.head.state.top)
         shares = spec.shares(self.head.rules.named(spec.rules))
         situation = Situation(

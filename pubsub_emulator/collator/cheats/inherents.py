@@ -66,9 +66,12 @@ def _nodes_of(situation: Situation, requested: RelayStorageKey) -> list[Hash]:
 
 
 def _omit_one(situation: Situation, draws: Draws, *, absent: bool) -> Proposal:
-    values = situation.walked.requested
-    choices = [requested for requested, value in values.items() if (value is None) == absent]
-    paths = [path for path in (_nodes_of(situation, requested) for requested in choices) if path]
+    paths = []
+    for requested, value in situation.walked.requested.items():
+        if (value is None) == absent:
+            path = _nodes_of(situation, requested)
+            if path:
+                paths.append(path)
     return drops([draws.choice(draws.choice(paths))]) if paths else None
 
 

@@ -154,10 +154,10 @@ def as_if_fewer_subscriptions(situation: Situation, draws: Draws) -> Proposal:
     if draws.one_in(2):
         return _as_walked(situation, situation.walk_as_if(spec=without_publisher(spec, para)))
     omitted = draws.choice(spec.subscriptions[para])
-    remaining = [
-        (p, [key for key in keys if (p, key) != (para, omitted)])
-        for p, keys in spec.subscriptions.items()
-    ]
+    remaining = []
+    for publisher, keys in spec.subscriptions.items():
+        remaining_keys = [key for key in keys if (publisher, key) != (para, omitted)]
+        remaining.append((publisher, remaining_keys))
     return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, remaining)))
 
 

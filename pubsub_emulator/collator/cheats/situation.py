@@ -222,14 +222,11 @@ class Situation:
         nodes = self.proof_of(relay, self.authorities).nodes
         if spec is not None:
             known = self.spec.subscriptions
-            new_keys = {
-                p: [k for k in keys if k not in known.get(p, ())]
-                for p, keys in spec.subscriptions.items()
-            }
             nodes = dict(nodes)
-            for para, keys in new_keys.items():
-                if keys:
-                    relay.prove((), dict((self.rules.placed(para, keys),)), nodes)
+            for para, keys in spec.subscriptions.items():
+                new_keys = [key for key in keys if key not in known.get(para, ())]
+                if new_keys:
+                    relay.prove((), dict((self.rules.placed(para, new_keys),)), nodes)
         storage = self.storage
         if pretend is not None:
             storage = Storage(self.parent.state.fork())

@@ -112,26 +112,23 @@ class Draft:
             InboundDownwardMessage(RelayBlockNumber(sent_at), msg)
             for sent_at, msg in self.queues[0][1]
         )
-        horizontal = tuple(
-            (
-                ParaId(sender or 0),
-                tuple(
-                    InboundHrmpMessage(RelayBlockNumber(sent_at), data)
-                    for sent_at, data in messages
-                ),
+        horizontal = []
+        for sender, queue in self.queues[1:]:
+            full = tuple(
+                InboundHrmpMessage(RelayBlockNumber(sent_at), data) for sent_at, data in queue
             )
-            for sender, messages in self.queues[1:]
-        )
-        hashed = {
-            sender: tuple(
+            horizontal.append((ParaId(sender or 0), full))
+        hashed = {}
+        for sender, links in self.hashed.items():
+            hashed[sender] = tuple(
                 HashedMessage(RelayBlockNumber(sent_at), Hash(msg_hash))
-                for sent_at, msg_hash in messages
+                for sent_at, msg_hash in links
             )
-            for sender, messages in self.hashed.items()
-        }
         hashed_downward = hashed.pop(None, ())
-        senders = [(ParaId(sender or 0), messages) for sender, messages in hashed.items()]
-        messages = InboundMessages(downward, horizontal, hashed_downward, tuple(senders)).tidy()
+        hashed_horizontal = [(ParaId(sender or 0), links) for sender, links in hashed.items()]
+        messages = InboundMessages(
+            downward, tuple(horizontal), hashed_downward, tuple(hashed_horizontal)
+        ).tidy()
         return Inherent(
             RelayBlockNumber(self.relay_parent_number),
             self.relay_parent_storage_root,
