@@ -141,11 +141,10 @@ def _next_collator(network: Network, chain: Parachain) -> int:
 def _subscribe(network: Network, action: actions.Subscribe) -> int:
     """Replace a parachain's subscriptions and return its new spec version."""
     chain = network.parachain(action.para)
-    for publisher, _ in action.items:
+    declared = []
+    for publisher, keys in action.items:
         network.parachain(publisher)
-    declared = [
-        (ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items
-    ]
+        declared.append((ParaId(publisher), [PubsubKey(key) for key in keys]))
     return _change(network, chain.para, subscriptions=merge_subscriptions(declared))
 
 

@@ -166,12 +166,10 @@ class Network:
         rules.
         """
         arguments.ensure_blocks(relay_parent_offset)
-        subscribed = {
-            ParaId(para): merge_subscriptions(
-                [(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()]
-            )
-            for para, wanted in subscribers.items()
-        }
+        subscribed = {}
+        for subscriber, wanted in subscribers.items():
+            declared = [(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()]
+            subscribed[ParaId(subscriber)] = merge_subscriptions(declared)
         ttls = arguments.member(TtlPolicy, ttl_policy, "ttl_policy")
         limits = _given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
         relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, rules=rules, **limits))

@@ -36,17 +36,15 @@ def network_config(
     """Return the network of a scenario. `specs` are the runtimes of its subscribers."""
     relay = relay_config(scenario, specs, rules)
     publisher = RuntimeSpec(ParaId(0), {}, rules=rules.digest)
-    chains = [
-        ParachainConfig(
-            specs[subscriber.para],
-            tuple(
-                CollatorConfig(collator.strategies, collator.rate)
-                for collator in subscriber.collators
-            ),
-            Pace(subscriber.blocks_per_relay_block, subscriber.every, subscriber.relay_parent_lag),
+    chains = []
+    for subscriber in scenario.subscribers:
+        collators = tuple(
+            CollatorConfig(collator.strategies, collator.rate) for collator in subscriber.collators
         )
-        for subscriber in scenario.subscribers
-    ]
+        pace = Pace(
+            subscriber.blocks_per_relay_block, subscriber.every, subscriber.relay_parent_lag
+        )
+        chains.append(ParachainConfig(specs[subscriber.para], collators, pace))
     publishers = scenario.publisher_ids()
     chains += [
         ParachainConfig.publisher(

@@ -30,20 +30,13 @@ def call_enum(pallet: Hooks) -> TypeInfo | None:
     infos = calls_of(type(pallet))
     if not infos:
         return None
-    variants = tuple(
-        Variant(
-            info.name,
-            info.index,
-            tuple(
-                _field(described(codec), name)
-                for name, codec in zip(info.arguments, info.codecs, strict=True)
-            ),
-            type_info.docs(info.docs),
-        )
-        for info in infos
-    )
+    variants = []
+    for info in infos:
+        arguments = zip(info.arguments, info.codecs, strict=True)
+        fields = tuple(_field(described(codec), name) for name, codec in arguments)
+        variants.append(Variant(info.name, info.index, fields, type_info.docs(info.docs)))
     return type_info.Variants(
-        path(f"{pallet.pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER
+        path(f"{pallet.pallet.crate}::pallet::Call"), tuple(variants), _CALL_PARAMETER
     )
 
 
@@ -60,16 +53,14 @@ def event_enum(pallet: Pallet) -> TypeInfo | None:
     """Return `pallet::Event`, or `None` for a pallet without events."""
     if not pallet.events:
         return None
-    variants = tuple(
-        Variant(
-            event.__name__,
-            event.VARIANT,
-            tuple(_field(described(codec), name.rstrip("_")) for name, codec in event.CODECS),
-            type_info.docs(event.__doc__),
-        )
-        for _, event in sorted(pallet.events.items())
+    variants = []
+    for _, event in sorted(pallet.events.items()):
+        fields = tuple(_field(described(codec), name.rstrip("_")) for name, codec in event.CODECS)
+        docs = type_info.docs(event.__doc__)
+        variants.append(Variant(event.__name__, event.VARIANT, fields, docs))
+    return type_info.Variants(
+        path(f"{pallet.crate}::pallet::Event"), tuple(variants), _CALL_PARAMETER
     )
-    return type_info.Variants(path(f"{pallet.crate}::pallet::Event"), variants, _CALL_PARAMETER)
 
 
 def error_enum(pallet: Pallet) -> TypeInfo | None:

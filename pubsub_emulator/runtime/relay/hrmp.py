@@ -429,9 +429,9 @@ class Hrmp(Hooks):
             index.insert_or_remove(
                 storage, para, [entry for entry in index.get(storage, para) if entry != other]
             )
-        digests = [
-            (block, remaining)
-            for block, senders in DIGESTS.get(storage, which.recipient)
-            if (remaining := [sender for sender in senders if sender != which.sender])
-        ]
+        digests = []
+        for block, senders in DIGESTS.get(storage, which.recipient):
+            remaining = [sender for sender in senders if sender != which.sender]
+            if remaining:
+                digests.append((block, remaining))
         DIGESTS.insert_or_remove(storage, which.recipient, digests)

@@ -47,6 +47,11 @@ class UpgradeRestriction(IntEnum):
     PRESENT = 0
 
 
+def _rust_name(member: IntEnum) -> str:
+    """Return the name of a member as Rust writes it, such as `UpgradingParathread`."""
+    return "".join(word.capitalize() for word in member.name.split("_"))
+
+
 def _enum(kind: type[E]) -> Codec[E]:
     def read(reader: Reader) -> E:
         start = reader.pos
@@ -55,7 +60,7 @@ def _enum(kind: type[E]) -> Codec[E]:
         except ValueError:
             raise ScaleError(f"no {kind.__name__} at offset {start}") from None
 
-    names = ("".join(word.capitalize() for word in member.name.split("_")) for member in kind)
+    names = map(_rust_name, kind)
     info = type_info.enum(f"polkadot_runtime_parachains::paras::{kind.__name__}", *names)
     return Codec(kind.__name__, lambda value: bytes((value,)), read, info)
 
