@@ -16,9 +16,9 @@ from typing import Final
 
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.explorer.recorder import Recorder, as_json
+from pubsub_emulator.explorer.recorder import RecordedChain, Recorder, as_json
 from pubsub_emulator.explorer.svg import glyphs, legend
-from pubsub_emulator.explorer.words import VERDICTS, scenario_names
+from pubsub_emulator.explorer.words import VERDICTS, DisplayNames, scenario_names
 from pubsub_emulator.pages.assets import asset, script, styles
 from pubsub_emulator.pages.document import head
 from pubsub_emulator.primitives.types import ParaId
@@ -113,27 +113,27 @@ def _split(name: str, rows: Iterable[bytes], limit: int) -> Iterator[tuple[str, 
         yield f"{name}{number}", b"[" + b",".join(row_list[start : start + limit]) + b"]"
 
 
+def _chain_row(chain: RecordedChain, names: DisplayNames) -> dict[str, object]:
+    """Return a chain as a row of the index."""
+    return {
+        "id": chain.para,
+        "name": names.chains.get(chain.para, ""),
+        "subscribes": chain.subscribes,
+        "cache": chain.cache,
+        "collators": [key.hex() for key in chain.collators],
+        "first": chain.first.hex() if chain.first else "",
+    }
+
+
 def page_index(recorder: Recorder, title: str, description: str) -> dict[str, object]:
     """Return the index of a page: chains, keys, one row per candidate and per relay block."""
     names = recorder.names
+    chains = sorted(recorder.chains.values(), key=lambda chain: (not chain.subscribes, chain.para))
     return {
         "title": title,
         "description": description,
         "version": VERSION,
-        "chains": [
-            {
-                "id": chain.para,
-                "name": names.chains.get(chain.para, ""),
-                "subscribes": chain.subscribes,
-                "cache": chain.cache,
-                "collators": [key.hex() for key in chain.collators],
-                "first": chain.first.hex() if chain.first else "",
-            }
-            for chain in sorted(
-                recorder.chains.values(),
-                key=lambda chain_record: (not chain_record.subscribes, chain_record.para),
-            )
-        ],
+        "chains": [_chain_row(chain, names) for chain in chains],
         "keys": [[para, key.hex(), names.keys.get(key, "")] for para, key in recorder.keys],
         "strategies": list(recorder.strategies),
         "verdicts": {verdict.value: words for verdict, words in VERDICTS.items()},

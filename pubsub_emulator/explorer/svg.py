@@ -113,9 +113,12 @@ def arrange(trees: Iterable[Drawn]) -> Drawing:
         if placed_node.row == len(rows):
             rows.append([])
         rows[placed_node.row].append(placed_node.place)
-    labels = (" · ".join(place.label for place in places if place.label) for places in rows)
-    notes = (" · ".join(place.note for place in places if place.note) for places in rows)
-    return Drawing(tuple(placed), tuple(zip(labels, notes, strict=True)))
+    texts = []
+    for places in rows:
+        label = " · ".join(place.label for place in places if place.label)
+        note = " · ".join(place.note for place in places if place.note)
+        texts.append((label, note))
+    return Drawing(tuple(placed), tuple(texts))
 
 
 def render(drawing: Drawing) -> str:

@@ -103,13 +103,11 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     session = session_document(live, moment)
     own = live.simulation.scenario
     first = live.network.relay.first
-    acts = (
-        Acts(
-            at_block=RelayBlockNumber(past.after + 1 - first),
-            do=tuple(action for action in past.actions if not isinstance(action, actions.Rewind)),
-        )
-        for past in _past(moment)
-    )
+    acts = []
+    for past in _past(moment):
+        repeatable = [action for action in past.actions if not isinstance(action, actions.Rewind)]
+        block = RelayBlockNumber(past.after + 1 - first)
+        acts.append(Acts(at_block=block, do=tuple(repeatable)))
     length = max(moment.number - first, 1)
     update = {
         "acts": (*acts, *own.acts),

@@ -215,12 +215,13 @@ class Timeline:
         heads = self._path[shared].heads
         self._path = {number: past for number, past in self._path.items() if number <= shared}
         # New mappings replace the old ones, which the views of readers still refer to.
-        self._heights = {
-            chain: {
-                number: block for number, block in heights.items() if number <= heads[chain].number
+        remaining: dict[Chain, dict[int, StoredBlock]] = {}
+        for chain, heights in self._heights.items():
+            newest = heads[chain].number
+            remaining[chain] = {
+                number: block for number, block in heights.items() if number <= newest
             }
-            for chain, heights in self._heights.items()
-        }
+        self._heights = remaining
         if not joins:
             # The moment may have left the window, together with the heads of its chains.
             returning = branch[0]

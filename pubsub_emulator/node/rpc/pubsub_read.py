@@ -40,6 +40,8 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.parachain.block import Offence
+from pubsub_emulator.runtime.parachain.ledger import PublisherLedger
 
 PARA: Final = Param("para", para)
 KEY: Final = Param("key", pubsub_key)
@@ -211,13 +213,15 @@ def ledger(call: RpcCall, chain: ParaId, name: bytes | None) -> Json:
         **{camel(field): getattr(block_ledger, field) for field in _BLOCK},
         "proofSize": block_ledger.weight.proof_size,
         "publishers": [
-            {
-                **{camel(field): getattr(publisher, field) for field in _PUBLISHER},
-                "unprunedBytes": unpruned.get(publisher.para, 0),
-            }
+            _publisher_json(publisher, unpruned.get(publisher.para, 0))
             for publisher in block_ledger.publishers
         ],
     }
+
+
+def _publisher_json(publisher: PublisherLedger, unpruned_bytes: int) -> dict[str, object]:
+    figures = {camel(field): getattr(publisher, field) for field in _PUBLISHER}
+    return {**figures, "unprunedBytes": unpruned_bytes}
 
 
 _BLOCK: Final = (
@@ -344,17 +348,18 @@ def candidate(call: RpcCall, name: bytes) -> Json:
     evidence = () if record.refusal is None else record.refusal.evidence
     return {
         **candidate_json(call, record),
-        "evidence": [
-            {
-                "verdict": item.verdict.value,
-                "detail": item.detail,
-                "subject": [hexed(part) for part in item.subject],
-            }
-            for item in evidence
-        ],
+        "evidence": list(map(_offence_json, evidence)),
         "relayRoot": maybe_hexed(record.relay_storage_root),
         "slotNow": record.slot_now,
         "bytes": hexed(record.candidate.encode()),
+    }
+
+
+def _offence_json(offence: Offence) -> dict[str, object]:
+    return {
+        "verdict": offence.verdict.value,
+        "detail": offence.detail,
+        "subject": [hexed(part) for part in offence.subject],
     }
 
 

@@ -3,7 +3,9 @@
 from itertools import chain as chained
 
 from pubsub_emulator.emulator.network.acting import newest_runtime
-from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.node.chain.block import RELAY, Moment, StoredBlock
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.rpc.call import RpcCall
 from pubsub_emulator.node.rpc.method import Json, method
@@ -55,23 +57,24 @@ async def parachains(call: RpcCall) -> Json:
     heads = call.node.timeline.newest.heads
 
     def read(live: LiveNetwork) -> list[dict[str, object]]:
-        return [
-            {
-                "para": para,
-                "number": heads[para].number,
-                "hash": hexed(heads[para].hash),
-                "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
-                "collators": len(chain.collators),
-                "cheating": sum(
-                    bool(collator.strategies and collator.rate) for collator in chain.collators
-                ),
-                "offline": chain.offline,
-                "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
-            }
-            for para, chain in live.network.parachains.items()
-        ]
+        chains = live.network.parachains
+        return [_parachain_json(chain, heads[para]) for para, chain in chains.items()]
 
     return await call.node.control.aside(read)
+
+
+def _parachain_json(chain: Parachain, head: StoredBlock) -> dict[str, object]:
+    cheating = [collator for collator in chain.collators if collator.strategies and collator.rate]
+    return {
+        "para": chain.para,
+        "number": head.number,
+        "hash": hexed(head.hash),
+        "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
+        "collators": len(chain.collators),
+        "cheating": len(cheating),
+        "offline": chain.offline,
+        "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
+    }
 
 
 @method("pubsub_runtime", PARA)
@@ -99,30 +102,30 @@ def block(call: RpcCall, at: int | bytes) -> Json:
     moment = moment_at(call, RELAY, at)
     if moment is None:
         return None
-    delivered = [
-        () if record.outcome is None else record.outcome.deliveries for record in moment.records
-    ]
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
-        "blocks": [
-            {
-                "para": record.chain,
-                "number": record.candidate.header.number,
-                "hash": hexed(record.candidate.hash()),
-                "verdict": None if record.refusal is None else record.refusal.verdict.value,
-                "evidence": []
-                if record.refusal is None
-                else [item.detail for item in record.refusal.evidence],
-                "strategy": record.strategy,
-                "delivered": len(deliveries),
-                "removed": sum(delivery.value is None for delivery in deliveries),
-                "stopped": record.outcome is not None and record.outcome.plan.cursor is not None,
-            }
-            for record, deliveries in zip(moment.records, delivered, strict=True)
-        ],
+        "blocks": list(map(_judged_json, moment.records)),
         "idle": [{"para": para, "why": why} for para, why in moment.idle.items()],
         "failures": failures(moment),
+    }
+
+
+def _judged_json(record: BlockRecord) -> dict[str, object]:
+    """Return a judged candidate without its bytes."""
+    outcome = record.outcome
+    refusal = record.refusal
+    deliveries = () if outcome is None else outcome.deliveries
+    return {
+        "para": record.chain,
+        "number": record.candidate.header.number,
+        "hash": hexed(record.candidate.hash()),
+        "verdict": None if refusal is None else refusal.verdict.value,
+        "evidence": [] if refusal is None else [offence.detail for offence in refusal.evidence],
+        "strategy": record.strategy,
+        "delivered": len(deliveries),
+        "removed": sum(delivery.value is None for delivery in deliveries),
+        "stopped": outcome is not None and outcome.plan.cursor is not None,
     }
 
 
