@@ -154,7 +154,7 @@ def _figure(median: float) -> float:
 
 def _markdown(shown: CostTable) -> list[str]:
     rows = [shown.header, ("---",) * len(shown.header), *shown.rows]
-    lines = [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return [f"**{marked(shown.title)}**", "", *lines, ""]
 
 

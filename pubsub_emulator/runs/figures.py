@@ -133,11 +133,13 @@ def lines_of(sides: Sequence[Figures]) -> list[ComparedFigure]:
     If a side lacks a verdict or an error, it has 0 of it. If it lacks another figure, it has
     `None`.
     """
-    names = dict.fromkeys(chain.from_iterable(sides))
-    return [
-        ComparedFigure(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides))
-        for name in names
-    ]
+    compared = []
+    for name in dict.fromkeys(chain.from_iterable(sides)):
+        # The names of verdicts and errors are `refused: NAME` and the like.
+        missing = 0 if ": " in name else None
+        values = tuple(side.get(name, missing) for side in sides)
+        compared.append(ComparedFigure(name, values))
+    return compared
 
 
 def header(labels: Sequence[str]) -> tuple[str, ...]:

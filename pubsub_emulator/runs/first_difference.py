@@ -57,10 +57,8 @@ def _reasons(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
         if fields[name] != other_fields[name]:
             yield f"  {name}: {fields[name]} in {names[0]}, {other_fields[name]} in {names[1]}"
     yield from _deliveries(a, b, names)
-    counts = [
-        (len(proof), sum(map(len, proof)))
-        for proof in (block.candidate.inherent.proof for block in (a, b))
-    ]
+    proofs = [block.candidate.inherent.proof for block in (a, b)]
+    counts = [(len(proof), sum(map(len, proof))) for proof in proofs]
     if counts[0] != counts[1]:
         sizes = (
             f"{nodes} nodes of {size:,} bytes in {name}"
@@ -69,11 +67,14 @@ def _reasons(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
         yield f"  proof: {', '.join(sizes)}"
 
 
+def _deliveries_by_key(block: RecordedBlock) -> dict[tuple[object, object], tuple[object, ...]]:
+    """Return the other columns of a block's deliveries by publisher and key."""
+    return {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
+
+
 def _deliveries(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
-    deliveries, other_deliveries = (
-        {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
-        for block in (a, b)
-    )
+    deliveries = _deliveries_by_key(a)
+    other_deliveries = _deliveries_by_key(b)
     differing = [
         item
         for item in sorted({**deliveries, **other_deliveries}, key=str)

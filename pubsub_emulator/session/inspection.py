@@ -257,14 +257,10 @@ def _habit(collator: answers.CollatorStatus) -> str:
 @command(INSPECTION, "strategies")
 def _strategies(_session: Session) -> Iterator[Shown]:
     """Show every cheating strategy, what it tries to gain, and the verdict it must get."""
-    rows = (
-        (
-            strategy.name,
-            strategy.gain,
-            ", ".join(verdict.value for verdict in strategy.meets) or "depends on the case",
-        )
-        for strategy in STRATEGIES.values()
-    )
+    rows = []
+    for strategy in STRATEGIES.values():
+        verdicts = ", ".join(verdict.value for verdict in strategy.meets)
+        rows.append((strategy.name, strategy.gain, verdicts or "depends on the case"))
     yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(rows))
 
 

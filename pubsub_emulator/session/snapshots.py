@@ -179,18 +179,13 @@ def _diff(
             "entries that differ",
             "apart from values that every block writes",
         )
-        rows = tuple(
-            (
-                name,
-                in_a,
-                in_b,
-                len(by_chain[name]),
-                sum(not entry.of_every_block for entry in by_chain[name]),
-            )
-            for name, _, _, in_a, in_b in chains_in_both
-            if by_chain[name]
-        )
-        yield Grid("chains that differ", header, rows)
+        rows = []
+        for name, _, _, in_a, in_b in chains_in_both:
+            differing = by_chain[name]
+            if differing:
+                others = sum(not entry.of_every_block for entry in differing)
+                rows.append((name, in_a, in_b, len(differing), others))
+        yield Grid("chains that differ", header, tuple(rows))
     for name, differing in by_chain.items():
         if differing:
             yield from pages(name, differing, item, FEW if where is None else None)

@@ -79,14 +79,12 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
 
 def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> Iterator[Shown]:
     most = MOST_COUNTED if is_lazy(storage.state) else None
-    counted = (
-        (name, sum(1 for _ in islice(storage.next_keys(item.prefix), most)))
-        for name, item in known.items()
-    )
-    shown = tuple(
-        (name, f"{most:,} or more" if count == most else count) for name, count in counted if count
-    )
-    yield Grid(f"storage of {chain}", ("item", "entries"), shown)
+    rows: list[tuple[str, str | int]] = []
+    for name, item in known.items():
+        count = sum(1 for _ in islice(storage.next_keys(item.prefix), most))
+        if count:
+            rows.append((name, f"{most:,} or more" if count == most else count))
+    yield Grid(f"storage of {chain}", ("item", "entries"), tuple(rows))
     yield Line("empty items are not listed; `storage CHAIN ITEM` shows one item")
 
 
@@ -161,14 +159,14 @@ def _child(
             for key, trie in state.children.items()
             if key.startswith(_PUBSUB)
         }
-        rows = tuple(
-            (str(para), len(trie), sum(len(entry) for _, entry in trie.items()), words(trie.root()))
-            for para, trie in sorted(tries.items())
-        )
+        rows = []
+        for number, trie in sorted(tries.items()):
+            size = sum(len(entry) for _, entry in trie.items())
+            rows.append((str(number), len(trie), size, words(trie.root())))
         yield Grid(
             f"child tries at relay block {session.number}",
             ("publisher", "keys", "bytes", "root"),
-            rows,
+            tuple(rows),
         )
         return
     para = session.para(publisher, "a publisher's id is a whole number")

@@ -135,11 +135,11 @@ def _ledger_lines(ledger: BlockLedger) -> Iterator[str]:
         f" {ledger.own_state_bytes:,} (of it cache {ledger.cache_state_bytes:,})"
     )
     names = [column.name for column in fields(PublisherLedger)]
-    rows = [
-        names,
-        *([_cell(getattr(publisher, name)) for name in names] for publisher in ledger.publishers),
-    ]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(names))]
+    rows = [names]
+    for publisher in ledger.publishers:
+        values = (getattr(publisher, name) for name in names)
+        rows.append(list(map(_cell, values)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if ledger.publishers else ():
         yield "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
 
