@@ -361,7 +361,7 @@ class _Segment:
                 verdict=None if included else row["verdict"],
                 pre_root=Hash(row["parent_state_root"]),
                 post_root=Hash(row["state_root"] if included else row["parent_state_root"]),
-                deliveries=tuple(tuple(delivery[name] for name in DELIVERED) for delivery in rows),
+                deliveries=tuple(map(_delivered_row, rows)),
                 pre=lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
                 rules=self.record.rules,
             )
@@ -408,6 +408,10 @@ class _Segment:
                         f"{self.record.path}: {where} is included and not valid: {invalid}"
                     ) from invalid
         return parent, state
+
+
+def _delivered_row(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in DELIVERED)
 
 
 def _relay(row: Row) -> RelayContext:
@@ -464,18 +468,19 @@ def _executed(label: str, block: RecordedBlock, notes: list[str]) -> State:
 def _histories(a: HistoryRecord, b: HistoryRecord) -> RecordComparison:
     """Compare two histories chain by chain, up to the first difference of each chain."""
     comparison = RecordComparison()
-    networks = [sorted({network for network, _ in record.chains}) for record in (a, b)]
+    networks_in_a = sorted({network for network, _ in a.chains})
+    networks_in_b = sorted({network for network, _ in b.chains})
     # If each history has one network, these are compared even if they have different names.
     renamed = (
-        dict(zip(networks[1], networks[0], strict=True))
-        if len(networks[0]) == len(networks[1]) == 1
+        {networks_in_b[0]: networks_in_a[0]}
+        if len(networks_in_a) == len(networks_in_b) == 1
         else {}
     )
     places_in_b = {
         (renamed.get(network, network), chain): (network, chain) for network, chain in b.chains
     }
-    original_names = {renamed.get(network, network): network for network in networks[1]}
-    for network in networks[0]:
+    original_names = {renamed.get(network, network): network for network in networks_in_b}
+    for network in networks_in_a:
         if network in original_names:
             first = a.genesis(network)
             second = b.genesis(original_names[network])

@@ -484,7 +484,8 @@ class Rounds:
         # Names are in order of networks, so only the last network can have segments in the next
         # round.
         self._previous = {commit.network: commit for commit in commits[-1:]}
-        claimed = {entry.path for entry in chained.from_iterable(task.files() for task in tasks)}
+        files = chained.from_iterable(task.files() for task in tasks)
+        claimed = {entry.path for entry in files}
         return _Judged(commits, receipts, claimed) if names else None
 
     def _with_manifests(self, names: Sequence[str]) -> Store:
@@ -711,15 +712,13 @@ class Rounds:
                 receipt["files"][name][0]
             )
 
-        with_chains = [
-            receipt
-            for receipt in receipts
-            if any(chain["chain"] in chains for chain in receipt["chains"])
-        ]
+        with_chains = []
         blocks = 0
-        for receipt in with_chains:
-            judged = (chain for chain in receipt["chains"] if chain["chain"] in chains)
-            blocks += sum(chain["candidates"] for chain in judged)
+        for receipt in receipts:
+            judged = [chain for chain in receipt["chains"] if chain["chain"] in chains]
+            if judged:
+                with_chains.append(receipt)
+                blocks += sum(chain["candidates"] for chain in judged)
         segments = tuple(
             (rows(receipt, tables[0]), rows(receipt, tables[1])) for receipt in with_chains
         )
@@ -780,9 +779,8 @@ class Rounds:
                 ]
             ledger.account.add(commit, segment_receipts)
             ledger.account.surplus += self.listing.surplus(commit)
-            ledger.account.odd += sum(
-                place_of(path) is None for path in {entry.path for entry in commit.files}
-            )
+            paths = {entry.path for entry in commit.files}
+            ledger.account.odd += sum(place_of(path) is None for path in paths)
             unread = [entry for entry in commit.files if entry.path not in judged.claimed]
             faults = list(
                 chained.from_iterable(check_file(self.history, entry) for entry in unread)

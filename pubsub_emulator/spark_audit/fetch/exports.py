@@ -82,9 +82,7 @@ class ExportSource:
         paths = [path for path in self._store.walk() if path.endswith(_ENDINGS)]
         self._files: list[_File] = []
         for table in _COLUMNS:
-            table_paths = [
-                path for path in paths if any(part.startswith(table) for part in path.split("/"))
-            ]
+            table_paths = [path for path in paths if _is_of_table(path, table)]
             if not table_paths:
                 raise FetchError(
                     f"{self._store}: there is no file or folder whose name begins with {table}"
@@ -206,6 +204,11 @@ class ExportSource:
             source=json.dumps({"export": str(self._store)}),
             block_time=_time(place, head["block_time"]),
         )
+
+
+def _is_of_table(path: str, table: str) -> bool:
+    """Return whether the name of the file, or of a folder around it, begins with the table's."""
+    return any(part.startswith(table) for part in path.split("/"))
 
 
 def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]) -> Iterator[Row]:

@@ -149,7 +149,8 @@ class Listing:
 
         The segment must be after the last known one, because earlier files are not counted.
         """
-        named = sum(place_of(path) is not None for path in {entry.path for entry in commit.files})
+        paths = {entry.path for entry in commit.files}
+        named = sum(place_of(path) is not None for path in paths)
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
 
     def beyond(self, lasts: dict[str, int]) -> int:

@@ -331,23 +331,22 @@ def message_columns(messages: InboundMessages) -> Row:
             {"sent_at": message.sent_at, "data": message.msg} for message in messages.downward
         ],
         "horizontal": [
-            {
-                "sender": sender,
-                "messages": [fields_of(message, ("sent_at", "data")) for message in queue],
-            }
-            for sender, queue in messages.horizontal
+            _queue_columns(sender, queue, "data") for sender, queue in messages.horizontal
         ],
         "hashed_downward": [
             fields_of(message, ("sent_at", "msg_hash")) for message in messages.hashed_downward
         ],
         "hashed_horizontal": [
-            {
-                "sender": sender,
-                "messages": [fields_of(message, ("sent_at", "msg_hash")) for message in queue],
-            }
+            _queue_columns(sender, queue, "msg_hash")
             for sender, queue in messages.hashed_horizontal
         ],
     }
+
+
+def _queue_columns(sender: ParaId, queue: Iterable[object], content: str) -> Row:
+    """Return the messages of one sender. `content` is the name of their data or hash."""
+    messages = [fields_of(message, ("sent_at", content)) for message in queue]
+    return {"sender": sender, "messages": messages}
 
 
 def messages_of(row: Row) -> InboundMessages:

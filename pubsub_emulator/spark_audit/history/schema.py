@@ -115,11 +115,12 @@ class Table:
 
     def signed(self, *unsigned: pa.DataType) -> "Table":
         """Return the table with `INT` instead of some unsigned types, by default of all."""
-        columns, *added = (
-            tuple(column.signed(unsigned or (U32, U64)) for column in columns_of_version)
-            for columns_of_version in (self.columns, *self.added)
-        )
-        return replace(self, columns=columns, added=tuple(added))
+        replaced = unsigned or (U32, U64)
+
+        def signed(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+            return tuple(column.signed(replaced) for column in columns)
+
+        return replace(self, columns=signed(self.columns), added=tuple(map(signed, self.added)))
 
     def since(self, version: int) -> "Table":
         """Return version `version` of this table, in which `INT` replaces `U64`.
@@ -301,10 +302,11 @@ def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Ro
     }
     added_values = {name: value for name, value in blank.items() if name in names}
     absent = blank.keys() - names
-    return [
-        {**added_values, **{name: value for name, value in row.items() if name not in absent}}
-        for row in rows
-    ]
+    fitting = []
+    for row in rows:
+        present = {name: value for name, value in row.items() if name not in absent}
+        fitting.append({**added_values, **present})
+    return fitting
 
 
 def _shown(text: bytes | None) -> str:

@@ -11,6 +11,7 @@ that contradicts the header, the state, the manifest or another table is a fault
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain as chained
+from typing import Any
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -331,8 +332,8 @@ class _Candidates:
             ):
                 error = f"callback {delivery['sequence']} is of another block, or not in order"
                 return [self.place.fault(error, row["position"], schema.DELIVERIES)]
-        recorded = [[delivery[name] for name in DELIVERED] for delivery in on_record]
-        if recorded == [[delivery[name] for name in DELIVERED] for delivery in executed]:
+        recorded = list(map(_delivered, on_record))
+        if recorded == list(map(_delivered, executed)):
             return []
         callbacks = tuple(callback_bytes(*delivery) for delivery in recorded)
         evidence = block_evidence(head, candidate, relay, recorded=Recorded(None, callbacks))
@@ -342,6 +343,10 @@ class _Candidates:
                 row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence=evidence, detail=detail
             )
         ]
+
+
+def _delivered(delivery: Row) -> list[Any]:
+    return [delivery[name] for name in DELIVERED]
 
 
 def _begin(place: Place, start: Row, rules: Rules) -> ChainHead | str:

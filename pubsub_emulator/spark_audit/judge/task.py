@@ -115,10 +115,7 @@ class Task(UnitTask):
     def from_json(text: str) -> "Task":
         """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        data["chains"] = tuple(
-            ChainFiles(**{**files, **{name: _entries(files[name]) for name in _CHAIN_FILES}})
-            for files in data["chains"]
-        )
+        data["chains"] = tuple(map(_chain_files, data["chains"]))
         data["rules"] = RulesFile(**data["rules"])
         return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
 
@@ -244,13 +241,16 @@ def _task(
         checked=shared["checked"],
         fingerprint="",
     )
-    files = [
-        [entry.path, entry.size, entry.frame, [group.digest for group in entry.row_groups]]
-        for entry in task.files()
-    ]
+    files = list(map(_identity, task.files()))
     positions = [[chain.chain, chain.next_position] for chain in chains]
     body = [CHECK_VERSION, commit.network, commit.segment, positions, files, _stamps(task, listing)]
     return replace(task, fingerprint=digest_of(canonical_json(body)))
+
+
+def _identity(entry: FileEntry) -> list[object]:
+    """Return the part of an entry that identifies the content of its file."""
+    digests = [group.digest for group in entry.row_groups]
+    return [entry.path, entry.size, entry.frame, digests]
 
 
 def _stamps(task: Task, listing: Listing | None) -> list[object]:
@@ -263,6 +263,11 @@ def _stamps(task: Task, listing: Listing | None) -> list[object]:
     entry_stamps = [listing.odd.get(entry.path) for entry in task.files()]
     stamps = [[] if stamp is None else [stamp.size, stamp.time] for stamp in entry_stamps]
     return [listing.read_by(task.network, task.segment), stamps]
+
+
+def _chain_files(data: JsonObject) -> ChainFiles:
+    entries = {name: _entries(data[name]) for name in _CHAIN_FILES}
+    return ChainFiles(**{**data, **entries})
 
 
 def _entries(data: Iterable[JsonObject]) -> tuple[FileEntry, ...]:

@@ -151,10 +151,13 @@ class Fold(UnitTask):
     def from_json(text: str) -> "Fold":
         """Return the fold that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        pairs = ((rows and results.RowRange(**rows) for rows in pair) for pair in data["segments"])
-        data["segments"] = tuple(map(tuple, pairs))
+        data["segments"] = tuple(tuple(map(_row_range, pair)) for pair in data["segments"])
         tuples = {name: tuple(data[name]) for name in ("chains", "befores")}
         return Fold(**{**data, **tuples, "limits": Thresholds(**data["limits"])})
+
+
+def _row_range(data: dict[str, Any] | None) -> results.RowRange | None:
+    return None if data is None else results.RowRange(**data)
 
 
 def fold_fingerprint(

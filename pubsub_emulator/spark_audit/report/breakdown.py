@@ -129,11 +129,11 @@ def _imported(results: Results, chain: Chain) -> list[ByteShare]:
         by_kind.setdefault(row["kind"], []).append(
             ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts=facts)
         )
-    sums = (
-        (kind, sum(part.bytes for part in parts), _largest(parts, "others"))
-        for kind, parts in by_kind.items()
-    )
-    return [ByteShare(_KEYS.get(kind, kind), weight, parts) for kind, weight, parts in sums]
+    shares = []
+    for kind, parts in by_kind.items():
+        weight = sum(part.bytes for part in parts)
+        shares.append(ByteShare(_KEYS.get(kind, kind), weight, _largest(parts, "others")))
+    return shares
 
 
 def _largest(parts: list[ByteShare], noun: str) -> tuple[ByteShare, ...]:

@@ -50,7 +50,8 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
             for name, column in columns.items()
             if row[column]
         ]
-    shown = [name for name in names if any(line["series"] == name for line in lines)]
+    drawn_names = {line["series"] for line in lines}
+    shown = [name for name in names if name in drawn_names]
     colors = {"budget": "muted", "largest proof": "one", "mean proof": "two"}
     color = axes.colored(
         "series:N", shown, [colors[name] for name in shown], width=width, lines=True

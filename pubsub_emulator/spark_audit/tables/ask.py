@@ -78,17 +78,18 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     Raises `AskError` for the first manifest or file that is damaged or missing.
     """
     history = History.open(store)
-    # A file that several chains share has an entry for each; `dict.fromkeys` below makes them one.
     entries = list(chained.from_iterable(commit.files for commit in history.commits))
     faults = [*history.faults]
     for entry in entries:
         faults += check_file(store, entry)
     for fault in faults:
         raise AskError(f"{store}/{fault.path}: {fault.error}")
-    return {
-        name: list(dict.fromkeys(entry.path for entry in entries if entry.table == name))
-        for name in HISTORY_TABLES
-    }
+    tables = {}
+    for name in HISTORY_TABLES:
+        # A file that several chains share has an entry for each.
+        paths = (entry.path for entry in entries if entry.table == name)
+        tables[name] = list(dict.fromkeys(paths))
+    return tables
 
 
 def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> QueryResult:
