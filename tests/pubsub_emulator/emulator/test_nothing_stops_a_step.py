@@ -293,7 +293,7 @@ def test_a_channel_that_was_closed_and_opened_again_goes_on_ps52() -> None:
     assert taken == [b"after"]
 
 
-# What makes a parachain impossible: docs/protocol.md
+# When governance disables a parachain: docs/protocol.md
 
 
 def test_impossible_a_para_that_is_not_registered() -> None:
