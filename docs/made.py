@@ -146,7 +146,7 @@ def _kinds(models: Iterable[type[BaseModel]], tag: str) -> Iterator[str]:
     for model in models:
         names = ", ".join(f"`{each}`" for each in get_args(model.model_fields[tag].annotation))
         fields = [
-            f"`{name}`" + ("" if field.is_required() else " if wanted")
+            f"`{name}`" + ("" if field.is_required() else " (optional)")
             for name, field in model.model_fields.items()
             if name not in {"at", tag}
         ]
