@@ -26,8 +26,12 @@ class Announced:
     def __init__(self, rows: Sequence[Row], start: Header, state: State, *, first: bool) -> None:
         self._keys = {row["from_block"]: row for row in rows if "keys" in row}
         self._items = {row["from_block"]: row for row in rows if "items" in row}
-        error = f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"
-        self._errors = [error] if len(self._keys) + len(self._items) != len(rows) else []
+        self._errors: list[str] = []
+        # Two rows for the same block have become one entry.
+        if len(self._keys) + len(self._items) != len(rows):
+            self._errors.append(
+                f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"
+            )
         self._start = start.number
         self._last = start.number
         self._code = _code(state)
@@ -46,16 +50,11 @@ class Announced:
         code = _code(state)
         keys = AUTHORITIES.get(Storage(state))
         changed = code != self._code and _subscriptions(code) != _subscriptions(self._code)
+        new_keys = keys != self._authorities
+        following = header.number + 1
         # Comparing is expensive because it decodes the runtime.
-        if (
-            changed
-            or keys != self._authorities
-            or header.number + 1 in self._keys
-            or header.number + 1 in self._items
-        ):
-            self._compare(
-                header.number + 1, state, changed=changed, new_keys=keys != self._authorities
-            )
+        if changed or new_keys or following in self._keys or following in self._items:
+            self._compare(following, state, changed=changed, new_keys=new_keys)
         self._code = code
         self._authorities = keys
 
@@ -96,6 +95,7 @@ class Announced:
             self._errors.append(error)
         if items is not None:
             stated = {row["publisher"]: row["keys"] for row in items["items"]}
+            # The publishers must be in the same order, each of them once.
             same_items = (
                 stated == subscribed
                 and list(stated) == list(subscribed)

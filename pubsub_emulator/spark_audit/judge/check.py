@@ -11,7 +11,6 @@ that contradicts the header, the state, the manifest or another table is a fault
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain as chained
-from typing import Any
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -31,6 +30,7 @@ from pubsub_emulator.spark_audit.history.rows import (
     LostNode,
     RowError,
     block_place,
+    columns_of,
     delivery_rows,
     state_of,
 )
@@ -63,8 +63,8 @@ from pubsub_emulator.spark_audit.judge.waste import Repeated, junk_bytes
 def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
     """Judge all candidates of a chain's segment.
 
-    The history's content cannot make it raise. Unexpected exceptions become faults. `transient` is
-    set if the same read or judgement may succeed another time.
+    The history's content cannot make it raise: unexpected exceptions become faults. The result's
+    `transient` is set if the same read or judgement may succeed another time.
     """
     place = Place.of(task, files, shared.rules)
     out = ChainResult(Receipt(task.network, files.chain, task.segment))
@@ -251,13 +251,14 @@ class _Candidates:
         try:
             candidate, row, faults = rebuild(place, row, self.nodes, head=head)
         except LostNode as error:
-            return Judged(
-                notes=[] if shared.has_fault(schema.NODES) else [place.fault(str(error), position)]
-            )
+            # A fault of the file of nodes explains the missing node already.
+            if shared.has_fault(schema.NODES):
+                return Judged()
+            return Judged(notes=[place.fault(str(error), position)])
         except Unusable as error:
             return Judged(notes=[place.fault(str(error), position)])
-        relay, notes = _relay_context(place, shared, row)
-        notes[:0] = faults
+        relay, relay_notes = _relay_context(place, shared, row)
+        notes: list[Note] = [*faults, *relay_notes]
         if relay is None:
             return Judged(notes=notes)
         # The measures use the relay chain's slot, even if the row states another one.
@@ -279,12 +280,13 @@ class _Candidates:
         included = row["status"] == "included"
         if verdict is not None or not included:
             stated = None if included else row["verdict"] or ""
-            code, severity, detail = _weigh(row, verdict, refusal, recorded=stated)
+            code, severity, detail = _describe(row, verdict, refusal, recorded=stated)
             evidence = block_evidence(head, candidate, relay, recorded=Recorded(stated))
             notes.append(place.finding(row, code, severity, evidence=evidence, detail=detail))
         measures = row_measures(row, self.nodes, judged=True)
         measures["verdict"] = verdict
-        # Judging checks the seal first. So the seal is good unless the verdict is `BAD_SEAL`.
+        # Judging checks the seal first, so only the verdict `BAD_SEAL` leaves it in doubt. That
+        # verdict can also mean a wrong slot or body, with a good signature.
         measures["sealed"] = verdict != Verdict.BAD_SEAL.value or is_sealed(
             row["collator"], candidate.header
         )
@@ -332,10 +334,10 @@ class _Candidates:
             ):
                 error = f"callback {delivery['sequence']} is of another block, or not in order"
                 return [self.place.fault(error, row["position"], schema.DELIVERIES)]
-        recorded = list(map(_delivered, on_record))
-        if recorded == list(map(_delivered, executed)):
+        recorded = [columns_of(delivery, DELIVERED) for delivery in on_record]
+        if recorded == [columns_of(delivery, DELIVERED) for delivery in executed]:
             return []
-        callbacks = tuple(callback_bytes(*delivery) for delivery in recorded)
+        callbacks = tuple(callback_bytes(**delivery) for delivery in recorded)
         evidence = block_evidence(head, candidate, relay, recorded=Recorded(None, callbacks))
         detail = f"{len(on_record)} callbacks on record, executing gives {len(executed)}"
         return [
@@ -343,10 +345,6 @@ class _Candidates:
                 row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence=evidence, detail=detail
             )
         ]
-
-
-def _delivered(delivery: Row) -> list[Any]:
-    return [delivery[name] for name in DELIVERED]
 
 
 def _begin(place: Place, start: Row, rules: Rules) -> ChainHead | str:
@@ -369,9 +367,9 @@ def _relay_context(
 ) -> tuple[RelayContext | None, list[Note]]:
     """Return the relay chain's part of a candidate's input, and notes about the row's copy of it.
 
-    It is taken from the relay headers, not from the row. It is `None` if a header that is needed is
-    missing. If the row states other values, that is a finding without a collator, because the
-    author of a block does not write the row.
+    That part is taken from the relay headers, not from the row. It is `None` if a header that is
+    needed is missing. If the row states other values, there is a finding without a collator,
+    because the author of a block does not write the row.
     """
     number = row["relay_parent"]
     judged_at = row["included_at"]
@@ -387,8 +385,8 @@ def _relay_context(
         if shared.has_fault(schema.RELAY_HEADERS):
             return None, []
         return None, [place.fault(f"relay block {missing} is not readable", position)]
-    root = None if known is None else known[0]
-    slot = judged_in[1]
+    root = None if known is None else known.root
+    slot = judged_in.newest_slot
     notes: list[Note] = []
     if slot is None:
         notes.append(place.fault(f"relay block {judged_at} has no slot", position))
@@ -451,9 +449,9 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
     same_header = end["header"] == reached.encode()
     if end["position"] != position or (same_header and end["number"] != reached.number):
         error = (
-            f"the next checkpoint is at position {end['position']} and of block {end['number']}, "
+            f"the next checkpoint is at position {end['position']} and of block {end['number']},"
+            f" the segment ends at {position} with block {reached.number}"
         )
-        error += f"the segment ends at {position} with block {reached.number}"
         return "mismatch", [place.fault(error, table=schema.CHECKPOINTS)]
     if same_header and end["state_root"] == reached.state_root:
         return "closed", []
@@ -476,7 +474,7 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
     ]
 
 
-def _weigh(
+def _describe(
     row: Row, verdict: str | None, refusal: InvalidBlock | None, recorded: str | None
 ) -> tuple[str, Severity, str]:
     """Return code, severity and detail for a candidate that is invalid, was refused, or both.
@@ -486,6 +484,7 @@ def _weigh(
     refused is only a warning: the attempt failed.
     """
     code = findings.weigh(verdict, recorded)
+    # `None` is the code of a valid included block, which never gets here.
     if code is None or code == findings.REJECTED_VALID:
         return findings.REJECTED_VALID, Severity.ERROR, f"refused as {row['verdict']}, and valid"
     if recorded is None:

@@ -6,7 +6,7 @@ They are read once. The changes are those of collator sets and subscriptions.
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
@@ -27,8 +27,14 @@ from pubsub_emulator.spark_audit.judge.task import Task, manifests_before
 MOST_SEGMENTS: Final = 64
 """Earlier segments whose relay headers stay in memory."""
 
-RelayBlock = tuple[Hash, int | None]
-"""Storage root of a relay block, and the slot that no candidate judged in it may exceed."""
+
+class RootAndSlot(NamedTuple):
+    """The facts about a relay block on which judging a candidate depends."""
+
+    root: Hash
+    """The storage root."""
+    newest_slot: int | None
+    """The slot that no candidate judged in this block may exceed, `None` if it is not known."""
 
 
 @dataclass(slots=True)
@@ -48,7 +54,7 @@ class Shared:
     """Blocks of the task that were judged so far, for the progress display."""
     _nodes: dict[int, bytes] | None = None
     """Proof nodes by number; `None` before they were read."""
-    _relay: dict[int, RelayBlock] = field(default_factory=dict)
+    _relay: dict[int, RootAndSlot] = field(default_factory=dict)
     """Storage root and slot of relay blocks, by number."""
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
     """By relay block number, all storage roots in rows of `relay_headers`."""
@@ -58,7 +64,7 @@ class Shared:
     _older: list[str] | None = None
     """Names of the manifests of earlier segments, whose headers the task does not have; `None`
     before they were listed."""
-    _headers: dict[str, dict[int, RelayBlock]] = field(default_factory=dict)
+    _headers: dict[str, dict[int, RootAndSlot]] = field(default_factory=dict)
     """Relay blocks of some earlier segments by name of the manifest, in order of their last use."""
     _changes: dict[int, list[Row]] | None = None
     """Changes of collator sets and subscriptions, by chain; `None` before they were read."""
@@ -117,7 +123,7 @@ class Shared:
             self._nodes = self._read_nodes()
         return self._nodes
 
-    def relay(self, number: int) -> RelayBlock | None:
+    def relay(self, number: int) -> RootAndSlot | None:
         """Return storage root and slot of a relay block, `None` if the history has no header of it.
 
         A block on an old relay parent needs headers of earlier segments. Refused candidates can
@@ -145,7 +151,7 @@ class Shared:
                 return headers.get(number)
         return None
 
-    def _older_headers(self, name: str) -> dict[int, RelayBlock]:
+    def _older_headers(self, name: str) -> dict[int, RootAndSlot]:
         """Return the relay blocks of an earlier segment by its manifest's name."""
         headers = self._headers.pop(name, None)
         if headers is None:
@@ -211,7 +217,7 @@ class Shared:
     def _read_nodes(self) -> dict[int, bytes]:
         """Read the segment's proof nodes and return them by number.
 
-        A node that does not have its hash is left out, and so are two nodes with the same number.
+        Left out are nodes that do not have their hash, and different nodes with the same number.
         """
         nodes: dict[int, bytes] = {}
         ambiguous: set[int] = set()
@@ -228,7 +234,7 @@ class Shared:
 
     def _read_relay(
         self, entries: tuple[FileEntry, ...], *, roots: bool = True
-    ) -> dict[int, RelayBlock]:
+    ) -> dict[int, RootAndSlot]:
         """Read relay headers and return the blocks by number.
 
         With `roots`, remember every root that the rows state, for `relay_roots` and `header_root`.
@@ -237,12 +243,12 @@ class Shared:
         is left out. A second row without a hash is not a fault: it repeats the claim of an
         inherent, which may be wrong.
         """
-        blocks: dict[int, RelayBlock] = {}
+        blocks: dict[int, RootAndSlot] = {}
         ambiguous: set[int] = set()
         for entry in entries:
             for row in self._rows(entry):
                 number = row["number"]
-                block = (Hash(row["storage_root"]), row["slot"])
+                block = RootAndSlot(Hash(row["storage_root"]), row["slot"])
                 if roots:
                     self._roots.setdefault(number, set()).add(row["storage_root"])
                 if roots and row["hash"] is not None:
@@ -255,6 +261,4 @@ class Shared:
         return blocks
 
     def _fault(self, entry: FileEntry, error: str) -> None:
-        self.faults.append(
-            Fault(entry.path, error, None, network=entry.network, chain=None, segment=entry.segment)
-        )
+        self.faults.append(Fault(entry.path, error, network=entry.network, segment=entry.segment))

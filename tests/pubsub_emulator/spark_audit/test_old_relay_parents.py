@@ -43,7 +43,7 @@ def test_every_relay_block_is_found_and_few_segments_stay_in_memory(
     for number in (*roots, *reversed(roots)):
         found = known.relay(number)
         assert found is not None
-        assert found[0] == roots[number]
+        assert found.root == roots[number]
         assert len(known._headers) <= 2
     assert known.faults == []
 
@@ -65,7 +65,7 @@ def test_blocks_are_found_beside_a_segment_that_is_lost(tmp_path: Path, lost: in
     known = _last(path)
     for number in roots:
         found = known.relay(number)
-        assert (None if found is None else found[0]) == left.get(number)
+        assert (None if found is None else found.root) == left.get(number)
 
 
 def test_blocks_are_found_beside_headers_that_are_damaged(tmp_path: Path) -> None:
@@ -78,5 +78,5 @@ def test_blocks_are_found_beside_headers_that_are_damaged(tmp_path: Path) -> Non
     known = _last(path)
     for number in roots:
         found = known.relay(number)
-        assert (None if found is None else found[0]) == left.get(number)
+        assert (None if found is None else found.root) == left.get(number)
     assert known.has_fault(schema.RELAY_HEADERS)
