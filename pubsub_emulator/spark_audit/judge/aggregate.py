@@ -72,11 +72,11 @@ class Sizes:
         share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
         counted = counted.append_column("budget_ppm", share)
         figures = (*BLOCK_FIGURES, "budget_ppm")
-        self._count("chain", "", counted, figures=figures)
+        self._add_values("chain", "", counted, figures=figures)
         for collator, part in _groups(counted, "collator"):
-            self._count("collator", collator.hex(), part, figures=figures)
+            self._add_values("collator", collator.hex(), part, figures=figures)
         for publisher, part in _groups(publishers, "publisher"):
-            self._count("publisher", str(publisher), part, figures=PUBLISHER_FIGURES)
+            self._add_values("publisher", str(publisher), part, figures=PUBLISHER_FIGURES)
 
     def rows(self, network: str, chain: int) -> Iterator[Row]:
         """Yield rows of `summaries`, one for each figure that has values."""
@@ -104,7 +104,10 @@ class Sizes:
         }
         return out
 
-    def _count(self, scope: str, subject: str, table: pa.Table, figures: tuple[str, ...]) -> None:
+    def _add_values(
+        self, scope: str, subject: str, table: pa.Table, figures: tuple[str, ...]
+    ) -> None:
+        """Add the values of the columns `figures` to the figures of one scope and subject."""
         for name in figures:
             values = table[name].drop_null().to_pylist()
             if values:

@@ -26,25 +26,25 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inher
 from pubsub_emulator.spark_audit.real_proofs.well_known import NEEDED_KEYS
 
 _FOREIGN: Final = (
-    *(
-        "slot",
-        "verdict",
-        "detail",
-        "included_at",
-        "slot_now",
-        "collator",
-        "parent_state_root",
-        "allowed_pov",
-        "claimed_max_pov",
-        "hashed_downward",
-        "hashed_horizontal",
-        "parent_head",
-    ),
-    *("unpruned", "strategy", "extrinsics"),
+    "slot",
+    "verdict",
+    "detail",
+    "included_at",
+    "slot_now",
+    "collator",
+    "parent_state_root",
+    "allowed_pov",
+    "claimed_max_pov",
+    "hashed_downward",
+    "hashed_horizontal",
+    "parent_head",
+    "unpruned",
+    "strategy",
+    "extrinsics",
 )
 """Columns of `blocks` that only a judged candidate has."""
 _UNPLACED: Final = "below no node of the proof: the chain may have stored those"
-"""The description of nodes that a key may need."""
+"""The end of a finding's detail about nodes that a key may need."""
 
 
 def judge_imported(
@@ -80,7 +80,9 @@ def judge_imported(
     try:
         proof = proof_of(row, nodes)
     except LostNode as error:
-        notes += [] if shared.has_fault(schema.NODES) else [place.fault(str(error), position)]
+        # A fault of the file of nodes explains the missing node already.
+        if not shared.has_fault(schema.NODES):
+            notes.append(place.fault(str(error), position))
         return Judged(notes=notes, measures={**measures, "judged": False}, whole=False)
     opened = {"root": root.hex(), "proof": [node.hex() for node in proof]}
     try:

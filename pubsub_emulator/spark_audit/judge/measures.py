@@ -33,16 +33,16 @@ LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // RELAY_BLOCK_D
 _SAME: Final = (*BLOCK_PLACE, "status", "verdict", "slot", "collator", "relay_parent", "max_pov")
 """Columns that `block_measures` takes from `blocks` unchanged."""
 _LEDGER: Final = (
-    *(
-        "budget",
-        "used",
-        "unused",
-        "static_bytes",
-        "map_charges",
-        "own_state_bytes",
-        "cache_state_bytes",
-    ),
-    *("extrinsics_bytes", "extrinsics_state_bytes", "requested_bytes"),
+    "budget",
+    "used",
+    "unused",
+    "static_bytes",
+    "map_charges",
+    "own_state_bytes",
+    "cache_state_bytes",
+    "extrinsics_bytes",
+    "extrinsics_state_bytes",
+    "requested_bytes",
 )
 """Measures that have the same name in the block's ledger."""
 
@@ -117,20 +117,20 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
     }
     if row["unpruned"] is not None:
         # The sizes of proofs without pruning are the network's claim. They are not checked.
-        full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
+        full_sizes = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
         unchanged = [publisher for publisher in ledger.publishers if publisher.unchanged]
         out["saved_unchanged"] = sum(
-            full.get(publisher_ledger.para, 0) - publisher_ledger.top_path_bytes
+            full_sizes.get(publisher_ledger.para, 0) - publisher_ledger.top_path_bytes
             for publisher_ledger in unchanged
         )
-        full_proof = ledger.static_bytes + ledger.requested_bytes + sum(full.values())
+        full_proof = ledger.static_bytes + ledger.requested_bytes + sum(full_sizes.values())
         out["saved_pruned"] = full_proof - ledger.proof_bytes
     return out
 
 
 def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
     """Return a row of `publisher_measures` for each publisher that the block read."""
-    full = {part["publisher"]: part["bytes"] for part in row["unpruned"] or ()}
+    full_sizes = {part["publisher"]: part["bytes"] for part in row["unpruned"] or ()}
     delivered = Counter(delivery.publisher for delivery in outcome.deliveries)
     delays: defaultdict[int, list[int]] = defaultdict(list)
     for change in outcome.plan.changes:
@@ -143,7 +143,7 @@ def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
             "publisher": ledger.para,
             **fields_of(ledger, ("unchanged", *schema.LEDGER)),
             "resolved": ledger.complete,
-            "unpruned_bytes": full.get(ledger.para),
+            "unpruned_bytes": full_sizes.get(ledger.para),
             "deliveries": delivered[ledger.para],
             "delays": sorted(delays[ledger.para]),
         }

@@ -11,11 +11,11 @@ from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
 
 MOST_NUMBERS: Final = 1_024
-"""Numbers that are tried for each publisher. A scenario's key is the hash of a name such as
-`1000/3`, with the publisher's ParaId and a number."""
+"""How many numbers are tried for each publisher to find a key's name. A scenario's key is the hash
+of a name such as `1000/3`, with the publisher's ParaId and a number."""
 
 MOST_PUBLISHERS: Final = 16
-"""Publishers of one key with which names are tried."""
+"""How many of a key's publishers are tried."""
 _KEY: Final = re.compile(r"\bkey ([0-9a-f]{64})\b")
 
 

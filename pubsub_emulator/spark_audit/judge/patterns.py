@@ -23,19 +23,22 @@ from pubsub_emulator.spark_audit.judge.evidence import (
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
 
 HABIT_COLUMNS: Final = (
-    *(
-        *BLOCK_PLACE,
-        "slot_now",
-        "status",
-        "verdict",
-        "judged",
-        "slot",
-        "collator",
-        "sealed",
-        "relay_parent",
-        "relay_lag",
-    ),
-    *("budget", "used", "stopped", "expired_valid", "cursor_before", "cursor_after"),
+    *BLOCK_PLACE,
+    "slot_now",
+    "status",
+    "verdict",
+    "judged",
+    "slot",
+    "collator",
+    "sealed",
+    "relay_parent",
+    "relay_lag",
+    "budget",
+    "used",
+    "stopped",
+    "expired_valid",
+    "cursor_before",
+    "cursor_after",
 )
 """Columns of `block_measures` that patterns need."""
 
@@ -117,7 +120,7 @@ class HabitMemory:
 
     def __init__(self, limits: Thresholds) -> None:
         self.limits = limits
-        self.least = {
+        self.min_lengths = {
             findings.RELAY_LAG: 1,
             findings.STALLING: limits.stalled_blocks,
             findings.AT_BUDGET: limits.at_budget_blocks,
@@ -182,9 +185,9 @@ class HabitMemory:
         out = HabitMemory(limits)
         network, chain = data["chain"]
         out.chain = (network, chain)
-        for code, actor, first, last, length, most in data["runs"]:
+        for code, actor, first, last, length, max_figure in data["runs"]:
             out.runs[code, actor] = _Run(
-                _Place.from_json(first), _Place.from_json(last), length, max_figure=most
+                _Place.from_json(first), _Place.from_json(last), length, max_figure=max_figure
             )
         out.slots = {
             (slot, bytes.fromhex(author)): _Place.from_json(place)
@@ -254,13 +257,15 @@ class HabitMemory:
         self.make_room()
         if first.block == row["block"] or place in self.reported:
             return
-        pair = [headers(block.segment, block.position) for block in (first, _Place.of(row))]
-        if pair[0] is None or pair[1] is None:
+        first_header = headers(first.segment, first.position)
+        second_header = headers(row["segment"], row["position"])
+        # Without one of the headers, the history cannot prove the equivocation.
+        if first_header is None or second_header is None:
             return
         self.reported.add(place)
         detail = f"blocks {first.block.hex()} and {row['block'].hex()} for slot {slot}"
         subject = slot.to_bytes(8, "little") + author
-        evidence = equivocation_evidence(author, pair[0], pair[1])
+        evidence = equivocation_evidence(author, first_header, second_header)
         yield self.finding(
             _Place.of(row), findings.EQUIVOCATION, subject, evidence=evidence, detail=detail
         )
@@ -339,10 +344,9 @@ class HabitMemory:
         """
         key = (code, actor)
         if holds:
-            run = self.runs.get(key)
-            if run is None:
-                run = self.runs[key] = _Run(_Place.of(row), _Place.of(row))
-            run.add(row, figure)
+            if key not in self.runs:
+                self.runs[key] = _Run(_Place.of(row), _Place.of(row))
+            self.runs[key].add(row, figure)
             # If a collator stops building blocks, its run does not end by itself.
             while len(self.runs) > MOST_RUNS:
                 yield from self.end(*next(iter(self.runs)))
@@ -352,13 +356,13 @@ class HabitMemory:
     def end(self, code: str, actor: str) -> Iterator[Row]:
         """End a run, if there is one, and yield its finding if it was long enough."""
         run = self.runs.pop((code, actor), None)
-        if run is not None and run.length >= self.least[code]:
+        if run is not None and run.length >= self.min_lengths[code]:
             yield self.report(code, actor, run)
 
     def open_runs(self) -> Iterator[Row]:
         """Yield findings about runs that reach the last block. Later blocks may lengthen them."""
         for (code, actor), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
-            if run.length >= self.least[code]:
+            if run.length >= self.min_lengths[code]:
                 yield self.report(code, actor, run)
 
     def report(self, code: str, actor: str, run: _Run) -> Row:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
@@ -13,8 +13,15 @@ _COLUMNS: Final = {"repeated": "repeated_bytes", "static": "static_bytes", "cach
 """Causes of waste in included blocks, with the columns of `block_measures` that have their bytes.
 """
 
-_Key = tuple[object, ...]
-"""Network, chain, segment, day and cause."""
+
+class _Group(NamedTuple):
+    """The key columns of `waste`."""
+
+    network: str
+    chain: int
+    segment: int
+    day: date | None
+    cause: str
 
 
 class Repeated:
@@ -57,19 +64,23 @@ def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
 
     `measures` has its rows of `block_measures`, `parts` its rows of `proof_parts`.
     """
-    sums: dict[_Key, list[int]] = {}
+    sums: dict[_Group, list[int]] = {}
     days: dict[int, date | None] = {}
-    place: _Key = ()
     for row in measures:
-        place = (row["network"], row["chain"], row["segment"])
         days[row["position"]] = row["day"]
         for cause, weight in _of_block(row):
-            _add(sums, (*place, row["day"], cause), weight)
+            _add(sums, _group(row, row["day"], cause), weight)
     for part in parts:
         if part["kind"] == "unread":
-            _add(sums, (*place, days.get(part["position"]), "unread"), part["bytes"])
-    names = ("network", "chain", "segment", "day", "cause", "blocks", "bytes")
-    return [dict(zip(names, (*key, *sums[key]), strict=True)) for key in sums]
+            _add(sums, _group(part, days.get(part["position"]), "unread"), part["bytes"])
+    return [
+        {**group._asdict(), "blocks": blocks, "bytes": weight}
+        for group, (blocks, weight) in sums.items()
+    ]
+
+
+def _group(row: Row, day: date | None, cause: str) -> _Group:
+    return _Group(row["network"], row["chain"], row["segment"], day=day, cause=cause)
 
 
 def _of_block(row: Row) -> Iterator[tuple[str, int]]:
@@ -85,9 +96,12 @@ def _of_block(row: Row) -> Iterator[tuple[str, int]]:
         yield cause, row[column] or 0
 
 
-def _add(sums: dict[_Key, list[int]], key: _Key, weight: int) -> None:
-    """Count one more block with `weight` bytes of waste, unless `weight` is 0."""
+def _add(sums: dict[_Group, list[int]], group: _Group, weight: int) -> None:
+    """Add a block with `weight` bytes of waste to a group's sums, unless `weight` is 0.
+
+    The sums of a group are the number of its blocks and their bytes.
+    """
     if weight:
-        count_and_bytes = sums.setdefault(key, [0, 0])
-        count_and_bytes[0] += 1
-        count_and_bytes[1] += weight
+        blocks_and_bytes = sums.setdefault(group, [0, 0])
+        blocks_and_bytes[0] += 1
+        blocks_and_bytes[1] += weight
