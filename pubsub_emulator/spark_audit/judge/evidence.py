@@ -190,6 +190,7 @@ def judge(evidence: bytes, rules: Rules = SHIPPED) -> Judgement:
 
 
 def _head(kind: str) -> bytes:
+    """Return the bytes with which evidence of a kind begins."""
     return bytes((_VERSION,)) + encode_bytes(kind.encode())
 
 
@@ -324,7 +325,7 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
         )
     recorded_verdict = None if verdict is None else verdict.decode(errors="replace")
     recorded_callbacks = None if callbacks is None else tuple(callbacks)
-    return _weigh(
+    return _compare(
         executed,
         parent,
         candidate,
@@ -333,7 +334,7 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
     )
 
 
-def _weigh(
+def _compare(
     executed: _Executed,
     parent: Header,
     candidate: Candidate,
@@ -347,9 +348,8 @@ def _weigh(
     code = findings.weigh(verdict, recorded.verdict)
     detail = "the block is valid" if refusal is None else str(refusal)
     if verdict != recorded.verdict:
-        detail = (
-            f"recorded as {'included' if recorded.verdict is None else recorded.verdict}: {detail}"
-        )
+        recorded_as = "included" if recorded.verdict is None else recorded.verdict
+        detail = f"recorded as {recorded_as}: {detail}"
     if code is None and executed.outcome is not None and recorded.callbacks is not None:
         caused = tuple(map(_callback, executed.outcome.deliveries))
         if caused != recorded.callbacks:

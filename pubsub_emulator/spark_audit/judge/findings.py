@@ -82,7 +82,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The figures from which on a pattern is a finding of severity `info`."""
+    """The minimum figures with which a pattern is a finding of severity `info`."""
 
     relay_lag: int = 10
     """Relay blocks between a block's relay parent and the relay block in which it was judged. One

@@ -154,7 +154,6 @@ class Place:
         return Fault(
             path,
             error,
-            None,
             network=self.network,
             chain=self.chain,
             segment=self.segment,
@@ -166,7 +165,9 @@ class Place:
     ) -> Note:
         """Return a finding about a block, or a fault if its evidence does not prove it."""
         subject = row["position"].to_bytes(8, "little") + (row["block"] or b"")
-        return self.checked_finding(code, severity, subject, evidence, detail, row)
+        return self.checked_finding(
+            code, severity, subject, evidence=evidence, detail=detail, place=row
+        )
 
     def checked_finding(  # noqa: PLR0917  # the parts of a finding
         self,
@@ -179,7 +180,7 @@ class Place:
     ) -> Note:
         """Return a finding, or a fault if its evidence does not prove it.
 
-        The evidence is judged here as it is when somebody checks the finding later.
+        The evidence is judged in the same way when somebody checks the finding later.
         """
         error = evidence_error(code, evidence, self.rules)
         if error is not None:

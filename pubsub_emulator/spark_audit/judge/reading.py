@@ -73,9 +73,10 @@ def _row_groups(
     segments: tuple[int, ...],
     read: Read,
 ) -> Iterator[tuple[FileEntry, list[Row]]]:
-    """Yield each row group that could be read, with its file but without strays.
+    """Yield the file and the rows of each row group that could be read.
 
-    Faults are added to `read`. Strays are rows of another chain or of other segments.
+    Rows of another chain or of other segments are left out. Faults are added to `read`, also for
+    such rows.
     """
     for entry in entries:
         for group in read_file(store, entry):
@@ -83,16 +84,14 @@ def _row_groups(
                 read.faults.append(group)
                 read.unread = True
                 continue
-            rows = group.to_pylist()
-            strays = {
-                index: stray
-                for index, row in enumerate(rows)
-                if (stray := _stray(place, row, segments)) is not None
-            }
-            read.faults += [
-                place.fault(f"{entry.table} has a row of {stray}") for stray in strays.values()
-            ]
-            yield entry, [row for index, row in enumerate(rows) if index not in strays]
+            rows: list[Row] = []
+            for row in group.to_pylist():
+                stray = _stray(place, row, segments)
+                if stray is None:
+                    rows.append(row)
+                else:
+                    read.faults.append(place.fault(f"{entry.table} has a row of {stray}"))
+            yield entry, rows
 
 
 def _stray(place: Place, row: Row, segments: tuple[int, ...]) -> str | None:

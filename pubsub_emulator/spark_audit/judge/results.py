@@ -306,9 +306,11 @@ class Results:
         try:
             report = json.loads(store.read(REPORT))
         except FileNotFoundError:
-            hint = "; it is a history: `pubsub audit` judges it" if store.exists(COMMITS) else ""
+            hint = ""
             if store.exists(f"history/{COMMITS}"):
                 hint = "; do you mean the folder `history` in it?"
+            elif store.exists(COMMITS):
+                hint = "; it is a history: `pubsub audit` judges it"
             raise ResultError(f"there is no audit at {store}: it has no {REPORT}{hint}") from None
         except (OSError, ValueError, RecursionError) as error:
             raise ResultError(f"{store}/{REPORT}: {error}") from None
@@ -344,8 +346,9 @@ class Results:
         for paths in by_table.values():
             if not all(path.startswith(f"{TABLES}/") for path in paths):
                 raise ResultError(f"{self.store}: {_EARLIER}")
-            for path in paths if checked else ():
-                _check(self.store, path)
+            if checked:
+                for path in paths:
+                    _check(self.store, path)
         return by_table
 
     def groups(self, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

@@ -62,6 +62,12 @@ class ChainFiles:
         """Bytes of the files that only this chain needs."""
         return sum(entry.weight for entry in (*self.blocks, *self.deliveries))
 
+    @staticmethod
+    def from_json(data: JsonObject) -> "ChainFiles":
+        """Return the files of a chain in a task's JSON."""
+        entries = {name: _entries(data[name]) for name in _CHAIN_FILES}
+        return ChainFiles(**{**data, **entries})
+
 
 @dataclass(frozen=True, slots=True)
 class Task(UnitTask):
@@ -115,7 +121,7 @@ class Task(UnitTask):
     def from_json(text: str) -> "Task":
         """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        data["chains"] = tuple(map(_chain_files, data["chains"]))
+        data["chains"] = tuple(map(ChainFiles.from_json, data["chains"]))
         data["rules"] = RulesFile(**data["rules"])
         return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
 
@@ -202,10 +208,11 @@ def _tasks(
 
 
 def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEntry]]:
-    """Return a commit's files by table and chain."""
+    """Return a commit's files by table and chain. There are no files if the commit is `None`."""
     out: dict[tuple[str, int | None], list[FileEntry]] = {}
-    for entry in () if commit is None else commit.files:
-        out.setdefault((entry.table, entry.chain), []).append(entry)
+    if commit is not None:
+        for entry in commit.files:
+            out.setdefault((entry.table, entry.chain), []).append(entry)
     return out
 
 
@@ -216,6 +223,7 @@ def _groups(chains: Sequence[ChainFiles], commit: Commit) -> list[tuple[ChainFil
     half = sum(chain.size for chain in chains) / 2
     first: list[ChainFiles] = []
     for chain in chains[:-1]:
+        # The chain in the middle goes to the half that has more of it.
         if first and sum(member.size for member in first) + chain.size / 2 > half:
             break
         first.append(chain)
@@ -254,20 +262,15 @@ def _identity(entry: FileEntry) -> list[object]:
 
 
 def _stamps(task: Task, listing: Listing | None) -> list[object]:
-    """Return numbers that change when sizes or times of the task's files change.
+    """Return values that change when sizes or times of the task's files change.
 
-    The list is empty without a listing.
+    Without a listing, the list is empty.
     """
     if listing is None:
         return []
     entry_stamps = [listing.odd.get(entry.path) for entry in task.files()]
     stamps = [[] if stamp is None else [stamp.size, stamp.time] for stamp in entry_stamps]
     return [listing.read_by(task.network, task.segment), stamps]
-
-
-def _chain_files(data: JsonObject) -> ChainFiles:
-    entries = {name: _entries(data[name]) for name in _CHAIN_FILES}
-    return ChainFiles(**{**data, **entries})
 
 
 def _entries(data: Iterable[JsonObject]) -> tuple[FileEntry, ...]:

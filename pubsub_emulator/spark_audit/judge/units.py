@@ -85,7 +85,6 @@ def _ensure_writable(chain: ChainResult) -> ChainResult:
         fault = Fault(
             path,
             str(error),
-            None,
             network=receipt.network,
             chain=receipt.chain,
             segment=receipt.segment,
@@ -204,17 +203,17 @@ def fold_chains(text: str, out: str) -> Answer:
     earlier = results.read_receipt(store, fold.name) if fold.keep else None
     if earlier is not None:
         return earlier
-    chains = _read_state(store, fold)
+    states = _read_state(store, fold)
     settled: list[Row] = []
     faults: list[Row] = []
     for index, segment in enumerate(fold.segments):
         report_progress(index, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment, fold.chains):
-            state = chains.setdefault(
+            state = states.setdefault(
                 chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes())
             )
             rows = blocks.select(patterns.HABIT_COLUMNS).to_pylist()
-            for row in state.watch.add(rows, _served(publishers), _headers(fold, chain)):
+            for row in state.memory.add(rows, _served(publishers), _headers(fold, chain)):
                 # A finding is only reported if its own evidence shows it (AU-11).
                 if evidence_error(row["code"], row["evidence"]) is None:
                     settled.append(row)
@@ -227,10 +226,10 @@ def fold_chains(text: str, out: str) -> Answer:
                     )
             state.sizes.add(blocks, publishers)
     faults += [
-        _crowded(fold, chain).row() for chain, state in chains.items() if state.watch.crowded
+        _crowded(fold, chain).row() for chain, state in states.items() if state.memory.crowded
     ]
-    pending = {chain: list(state.watch.open_runs()) for chain, state in chains.items()}
-    sizes = {chain: list(state.sizes.rows(fold.network, chain)) for chain, state in chains.items()}
+    pending = {chain: list(state.memory.open_runs()) for chain, state in states.items()}
+    sizes = {chain: list(state.sizes.rows(fold.network, chain)) for chain, state in states.items()}
     tables: dict[str, tuple[Table, list[Row]]] = {
         "findings": (schema.FINDINGS, settled),
         "open": (schema.FINDINGS, list(chained.from_iterable(pending.values()))),
@@ -238,7 +237,7 @@ def fold_chains(text: str, out: str) -> Answer:
         "read_errors": (schema.READ_ERRORS, faults),
     }
     digests: dict[str, list[str]] = {}
-    for chain, state in sorted(chains.items()):
+    for chain, state in sorted(states.items()):
         open_digest = digest_rows(schema.FINDINGS, pending[chain])
         sizes_digest = digest_rows(schema.SUMMARIES, sizes[chain])
         digests[str(chain)] = [state.settled, open_digest.hex(), sizes_digest.hex()]
@@ -252,7 +251,7 @@ def fold_chains(text: str, out: str) -> Answer:
         **counts,
         "chains": digests,
     }
-    others = {"state.json.z": _pack(chains)}
+    others = {"state.json.z": _pack(states)}
     return results.write_result(
         store, fold.name, tables, receipt=receipt, others=others, keep=fold.keep
     )
@@ -269,14 +268,14 @@ def _crowded(fold: Fold, chain: int) -> Fault:
         " all equivocations are noticed"
     )
     path = f"{schema.BLOCKS.name}/network={fold.network}/chain={chain}"
-    return Fault(path, error, None, network=fold.network, chain=chain)
+    return Fault(path, error, network=fold.network, chain=chain)
 
 
 @dataclass(slots=True)
 class _ChainState:
     """The totals of one chain so far."""
 
-    watch: patterns.HabitMemory
+    memory: patterns.HabitMemory
     """The memory for patterns."""
     sizes: Sizes
     settled: str = ""
@@ -287,15 +286,16 @@ class _ChainState:
         self.settled = blake2_256(self.settled.encode() + encode_row(schema.FINDINGS, row)).hex()
 
 
-def _pack(chains: Mapping[int, _ChainState]) -> bytes:
+def _pack(states: Mapping[int, _ChainState]) -> bytes:
     """Return the states of chains as the compressed file that the next fold reads.
 
     Each chain has a line of its own, so that only one state at a time is in memory as JSON.
     """
     packer = zlib.compressobj(1)
     out = bytearray()
-    for chain, state in sorted(chains.items()):
-        body = [chain, state.watch.to_json(), state.sizes.to_json(), state.settled]
+    for chain, state in sorted(states.items()):
+        # `canonical_json` ends with a line break.
+        body = [chain, state.memory.to_json(), state.sizes.to_json(), state.settled]
         out += packer.compress(canonical_json(body))
     out += packer.flush()
     return bytes(out)
@@ -310,10 +310,10 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
     for path in fold.befores:
         try:
             for line in _lines(results.read_file(store, path)):
-                chain, watch, sizes, settled = json.loads(line)
+                chain, memory_data, sizes_data, settled = json.loads(line)
                 if chain in fold.chains:
-                    memory = patterns.HabitMemory.from_json(watch, fold.limits)
-                    states[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
+                    memory = patterns.HabitMemory.from_json(memory_data, fold.limits)
+                    states[chain] = _ChainState(memory, Sizes.from_json(sizes_data), settled)
         except (ValueError, KeyError, TypeError, OverflowError, zlib.error) as error:
             raise results.ResultError(f"{store}/{path}: {error}") from None
     return states
@@ -394,13 +394,14 @@ def _headers(fold: Fold, chain: int) -> patterns.Headers:
         commits = commits_before(fold.root, fold.network, segment + 1)
         files = next((commit.files for commit in commits if commit.segment == segment), ())
         headers: dict[int, bytes] = {}
-        for entry in (
-            entry for entry in files if (entry.table, entry.chain) == (schema.BLOCKS.name, chain)
-        ):
-            for unit in read_history(open_store(fold.root), entry):
-                if not isinstance(unit, Fault):
-                    columns = (unit.column(name).to_pylist() for name in ("position", "header"))
-                    headers.update(zip(*columns, strict=True))
+        for entry in files:
+            if (entry.table, entry.chain) != (schema.BLOCKS.name, chain):
+                continue
+            for group in read_history(open_store(fold.root), entry):
+                if not isinstance(group, Fault):
+                    positions = group.column("position").to_pylist()
+                    encoded = group.column("header").to_pylist()
+                    headers.update(zip(positions, encoded, strict=True))
         return headers
 
     return lambda segment, position: read(segment).get(position)

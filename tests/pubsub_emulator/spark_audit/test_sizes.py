@@ -240,7 +240,7 @@ def test_the_states_of_a_fold_are_written_and_read_chain_by_chain() -> None:
     ]
     state = units._ChainState(HabitMemory(Thresholds()), Sizes())
     state.sizes.add(schema.BLOCK_MEASURES.arrow(rows), schema.PUBLISHER_MEASURES.arrow([]))
-    line = len(canonical_json([0, state.watch.to_json(), state.sizes.to_json(), ""]))
+    line = len(canonical_json([0, state.memory.to_json(), state.sizes.to_json(), ""]))
     chains = 40
     tracemalloc.start()
     packed = units._pack(dict.fromkeys(range(chains), state))
