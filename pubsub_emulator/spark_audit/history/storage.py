@@ -252,7 +252,7 @@ class LocalStore(Store):
                 os.link(temporary, target)
             except FileExistsError:
                 return False
-            # The file system has no hard links.
+            # Some file systems have no hard links.
             except OSError:
                 if not _move_new(temporary, target):
                     return False
@@ -282,18 +282,18 @@ class LocalStore(Store):
         _make_directories(target.parent)
         temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}")
         try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            yield temporary
+            try:
+                with temporary.open("wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                yield temporary
+            finally:
+                with contextlib.suppress(OSError):
+                    temporary.unlink(missing_ok=True)
         except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
             self._prune(target)
             raise
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
     def _prune(self, path: Path) -> None:
         """Remove the folders above a file that are empty."""
@@ -367,7 +367,7 @@ class HadoopStore(RemoteStore):
         self._base = base.rstrip("/")
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> Store:
-        """Return the same place with its own memory of files that were read."""
+        """Return a store for the same place that caches small files."""
         return HadoopStore(self.uri, self._fs, self._base, held=dict(held or {}))
 
     def fetch(self, path: str) -> IO[bytes]:

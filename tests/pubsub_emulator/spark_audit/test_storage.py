@@ -3,6 +3,7 @@
 """
 
 import io
+import os
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
@@ -65,6 +66,19 @@ def test_a_file_is_there_whole_and_is_not_written_twice(store: Store) -> None:
     store.remove("a/b/c")
     assert (store.walk(), store.names("a/b"), store.stamp("a/b/c")) == ({}, [], None)
     store.remove("a/b/c")
+
+
+def test_an_interrupted_write_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_paths: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "link", interrupt)
+    folder = open_store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        folder.put_new("a/b", b"data")
+    assert folder.walk() == {}
 
 
 def test_what_is_not_there_is_an_os_error(store: Store) -> None:
