@@ -55,7 +55,9 @@ def place_of_manifest(name: str) -> tuple[str | None, int | None]:
     """
     network, _, end = name.rpartition("-")
     network, _, segment = network.rpartition("-")
-    return (network, int(segment)) if network and segment.isdecimal() and end else (None, None)
+    if not network or not segment.isdecimal() or not end:
+        return None, None
+    return network, int(segment)
 
 
 def _folder(path: str) -> tuple[str | None, int | None, int]:
@@ -82,8 +84,8 @@ class Listing:
     known: Mapping[str, int] = field(default_factory=dict)
     """By network, the last known segment, that is, the last one that an earlier run judged."""
     odd: dict[str, Stamp] = field(default_factory=dict)
-    """Files whose paths do not tell network and segment."""
-    _olds: dict[str, int] = field(default_factory=dict)
+    """Files whose paths do not tell network and segment, with their stamps."""
+    _older_sums: dict[str, int] = field(default_factory=dict)
     """By known network, the checksum over the files of all segments before the last known one."""
     _sums: dict[tuple[str, int, int], int] = field(default_factory=dict)
     """By network, segment and kind, the checksum over the files of a segment."""
@@ -100,20 +102,23 @@ class Listing:
         return listing
 
     def add(self, path: str, files: Iterable[Seen]) -> None:
-        """Count the files of a folder."""
+        """Add the files of a folder to the checksums and counts."""
         is_commits = path == COMMITS
-        network, fixed, kind = (None, None, UNREAD) if is_commits else _folder(path)
+        # The folder of the manifests does not tell network and segment, but their names do.
+        network, folder_segment, kind = _folder(path)
+        if is_commits:
+            kind = UNREAD
         # A history can have millions of files, and a run without new files does little else than
         # this loop. So it uses local variables.
         known = self.known
-        olds = self._olds
+        older_sums = self._older_sums
         sums = self._sums
         counts = self._counts
-        segment = fixed
+        segment = folder_segment
         for name, size, time in files:
             if is_commits:
                 network, segment = place_of_manifest(name)
-            elif fixed is None:
+            elif folder_segment is None:
                 match = _FILE.match(name)
                 segment = None if match is None else int(match[1])
             if network is None or segment is None:
@@ -126,7 +131,7 @@ class Listing:
             )
             # The last known segment needs a checksum by kind, because the next one shares files.
             if segment < known.get(network, -1):
-                olds[network] = olds.get(network, 0) + checksum
+                older_sums[network] = older_sums.get(network, 0) + checksum
                 continue
             sums[network, segment, kind] = sums.get((network, segment, kind), 0) + checksum
             if name.endswith(".parquet"):
@@ -154,7 +159,7 @@ class Listing:
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
 
     def beyond(self, lasts: dict[str, int]) -> int:
-        """Return the number of data files after the last segments, which `lasts` has by network."""
+        """Return the number of data files in segments after the last one, given by network."""
         return sum(
             count
             for (network, segment), count in self._counts.items()
@@ -166,7 +171,7 @@ class Listing:
 
         That segment must not be before the last known one.
         """
-        totals = {network: self._olds.get(network, 0) for network in lasts}
+        totals = {network: self._older_sums.get(network, 0) for network in lasts}
         for (network, segment, _), value in self._sums.items():
             if segment <= lasts.get(network, -1):
                 totals[network] += value

@@ -9,6 +9,7 @@ that an interrupted migration can be continued.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
+from typing import NamedTuple
 
 from pubsub_emulator.spark_audit.history import manifest
 from pubsub_emulator.spark_audit.history.address import Address
@@ -20,8 +21,16 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 Advance = Callable[[int, int], None]
 """Called with the number of segments that are written, and of all that must be written."""
 
-FoundManifest = tuple[str, manifest.Commit, int]
-"""A manifest: its name, its content, and its format."""
+
+class FoundManifest(NamedTuple):
+    """A manifest of the history that is migrated."""
+
+    name: str
+    """Its file name."""
+    commit: manifest.Commit
+    """Its content."""
+    version: int
+    """Its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
             commit, version = manifest.read_any_manifest(store, name)
         except manifest.CommitError as error:
             raise manifest.CommitError(f"{store}/{manifest.COMMITS}/{name}: {error}") from None
-        networks.setdefault(commit.network, []).append((name, commit, version))
+        networks.setdefault(commit.network, []).append(FoundManifest(name, commit, version))
     migrated = {network: _whole_chain(manifests) for network, manifests in networks.items()}
     remaining = {
         name: _in_order(store, name, manifests)
@@ -80,14 +89,17 @@ def _whole_chain(manifests: Sequence[FoundManifest]) -> list[manifest.Commit]:
     Returns an empty list unless every segment has one. Then the network must be migrated.
     """
     followers = {
-        commit.previous: commit for _, commit, version in manifests if version == manifest.FORMAT
+        entry.commit.previous: entry.commit
+        for entry in manifests
+        if entry.version == manifest.FORMAT
     }
     commits: list[manifest.Commit] = []
-    while (
-        commit := followers.get(commits[-1].digest if commits else None)
-    ) is not None and commit.segment == len(commits):
+    commit = followers.get(None)
+    while commit is not None and commit.segment == len(commits):
         commits.append(commit)
-    return commits if len(commits) == 1 + max(commit.segment for _, commit, _ in manifests) else []
+        commit = followers.get(commit.digest)
+    last_segment = max(entry.commit.segment for entry in manifests)
+    return commits if len(commits) == last_segment + 1 else []
 
 
 def _in_order(
@@ -99,31 +111,28 @@ def _in_order(
     Raises `CommitError` if a segment is missing or ambiguous.
     """
     segments: dict[int, list[FoundManifest]] = {}
-    for candidate in manifests:
-        segments.setdefault(candidate[1].segment, []).append(candidate)
+    for entry in manifests:
+        segments.setdefault(entry.commit.segment, []).append(entry)
     ordered: list[FoundManifest] = []
     for segment in range(max(segments) + 1):
         if segment not in segments:
             raise manifest.CommitError(f"{store}: segment {segment} of {network} is missing")
-        oldest = min(version for *_, version in segments[segment])
-        candidates = [candidate for candidate in segments[segment] if candidate[2] == oldest]
+        oldest = min(entry.version for entry in segments[segment])
+        candidates = [entry for entry in segments[segment] if entry.version == oldest]
         if len(candidates) > 1 and oldest != manifest.FORMAT:
             raise manifest.CommitError(
                 f"{store}: there are two manifests for segment {segment} of {network}"
             )
-        previous_digest = ordered[-1][1].digest if ordered else None
+        previous_digest = ordered[-1].commit.digest if ordered else None
         # Interrupted migrations can leave two manifests in the present format.
-        ordered.append(
-            next(
-                (candidate for candidate in candidates if candidate[1].previous == previous_digest),
-                candidates[0],
-            )
-        )
-    chained = [commit for _, commit, version in ordered if version != manifest.UNCHAINED]
-    if len(chained) == len(ordered):
-        for commit, reason in manifest.unlinked(chained):
+        following = (entry for entry in candidates if entry.commit.previous == previous_digest)
+        ordered.append(next(following, candidates[0]))
+    commits = [entry.commit for entry in ordered]
+    # Manifests of format 1 do not name the ones before them, so their order cannot be checked.
+    if all(entry.version != manifest.UNCHAINED for entry in ordered):
+        for commit, reason in manifest.unlinked(commits):
             raise manifest.CommitError(f"{store}: {commit.name}: {reason}")
-    return [commit for _, commit, _ in ordered]
+    return commits
 
 
 def _write(
@@ -167,7 +176,7 @@ def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:
 def _remove_others(
     store: Store, commits: Sequence[manifest.Commit], manifests: Iterable[FoundManifest]
 ) -> None:
-    """Remove replaced manifests, each after the files that only it names.
+    """Remove the manifests that are not in `commits`, each after the files that only it names.
 
     In this order, an interruption cannot leave a file that no manifest names. Manifests of the
     newest format are removed first.
@@ -175,7 +184,7 @@ def _remove_others(
     names = {commit.name for commit in commits}
     entries = chained.from_iterable(commit.files for commit in commits)
     paths = {entry.path for entry in entries}
-    for name, commit, _ in sorted(manifests, key=lambda entry: -entry[2]):
+    for name, commit, _ in sorted(manifests, key=lambda entry: -entry.version):
         if name not in names:
             for path in {entry.path for entry in commit.files} - paths:
                 store.remove(path)
