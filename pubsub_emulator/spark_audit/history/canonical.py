@@ -56,6 +56,7 @@ def digest_rows(table: Table, rows: Iterable[Row]) -> Hash:
 
 @lru_cache(maxsize=64)
 def _encoders(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[tuple[str, Encoder], ...]:
+    """Return an encoder for each column, given by name and type."""
     return tuple((name, _optional(kind)) for name, kind in columns)
 
 
@@ -115,4 +116,4 @@ def _optional(kind: pa.DataType) -> Encoder:
             if value is None
             else b"\x01" + b"".join([encode(value[name]) for name, encode in fields])
         )
-    raise TypeError(f"rows hold no {kind}")
+    raise TypeError(f"values of the type {kind} have no canonical bytes")

@@ -30,10 +30,10 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the columns and types of a schema. Missing columns are null."""
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(len(rows), field.type)
-        for field in schema
-    ]
+    columns: list[pa.ChunkedArray | pa.Array] = []
+    for field in schema:
+        if field.name in rows.column_names:
+            columns.append(rows.column(field.name).cast(field.type))
+        else:
+            columns.append(pa.nulls(len(rows), field.type))
     return pa.Table.from_arrays(columns, schema=schema)

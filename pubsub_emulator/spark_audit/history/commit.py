@@ -27,10 +27,13 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 _PAGE_BYTES: Final = 8 * 1_048_576
-_ROWS_PER_GROUP: Final = dict.fromkeys(
-    ("relay_headers", "deliveries", "events", "nodes", "truth"), 4096
-)
-"""Rows in a row group, for tables that have many small rows."""
+_ROWS_PER_GROUP: Final = {
+    "checkpoints": 1,
+    **dict.fromkeys(("relay_headers", "deliveries", "events", "nodes", "truth"), 4096),
+}
+"""Rows in a row group, for tables whose rows are very large or very small."""
+_USUAL_ROWS: Final = 256
+"""Rows in a row group of all other tables."""
 NEWEST: Final = "newest"
 """A value of `after` that means the last commit in the history."""
 
@@ -206,10 +209,10 @@ def _write_file(
     parts = sorted(parts, key=lambda part: part.chain or 0)
     table = parts[0].table
     rows = list(chained.from_iterable(part.rows for part in parts))
-    default_per_group = 1 if table.name == "checkpoints" else _ROWS_PER_GROUP.get(table.name, 256)
-    data = _encode(
-        table, [part.rows for part in parts], parts[0].rows_per_group or default_per_group
-    )
+    rows_per_group = parts[0].rows_per_group
+    if rows_per_group is None:
+        rows_per_group = _ROWS_PER_GROUP.get(table.name, _USUAL_ROWS)
+    data = _encode(table, [part.rows for part in parts], rows_per_group)
     metadata = pq.read_metadata(pa.BufferReader(data))
     extents: list[manifest.Extent] = []
     for part in parts:
@@ -223,13 +226,17 @@ def _write_file(
         read_stretches(io.BytesIO(data), manifest.outside(len(data), stretches))
     )
     # The name contains a digest of the content, so an existing file has the same bytes.
-    content = manifest.digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
+    digests = [frame]
+    digests += [extent.digest for extent in extents]
+    content = manifest.digest_of("".join(digests).encode())
     path = f"{manifest.folder_of(table, network)}/{parts[0].name}-{content[:16]}.parquet"
     if store.put_same(path, data):
         created.append(path)
-    elif (stamp := store.stamp(path)) is None or stamp.size != len(data):
+    else:
+        stamp = store.stamp(path)
         # A file of another size is incomplete, for example after a power failure.
-        store.put(path, data)
+        if stamp is None or stamp.size != len(data):
+            store.put(path, data)
     version = table.for_rows(rows).version
     return manifest.FileEntry(
         table=table.name,

@@ -64,10 +64,14 @@ class CommitError(PubsubError):
 
 
 def history_folder(path: Path) -> Path | None:
-    """Return the folder of a history: `path`, or the history beside a run's summary there."""
-    return next(
-        (folder for folder in (path, path / "history") if (folder / COMMITS).is_dir()), None
-    )
+    """Return the folder of a history, which is `path` or, in the output of a run, `history` in it.
+
+    Returns `None` if neither is a history.
+    """
+    for folder in (path, path / "history"):
+        if (folder / COMMITS).is_dir():
+            return folder
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,9 @@ class FileEntry:
     def outside(self, size: int) -> Iterator[tuple[int, int]]:
         """Yield the stretches (offset, length) of a file of `size` bytes outside of row groups."""
         inside = [(group.offset, group.length) for group in self.row_groups]
-        return outside(size, (*inside, *(() if self.share is None else self.share.others)))
+        if self.share is not None:
+            inside += self.share.others
+        return outside(size, inside)
 
     def shares(self) -> "tuple[FileEntry, ...]":
         """Return an entry for each chain in the file, or the entry itself if it is not divided."""
@@ -188,7 +194,7 @@ def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One manifest."""
+    """A segment of a network, as its manifest describes it."""
 
     network: str
     segment: int
@@ -251,7 +257,9 @@ def folder_of(table: Table, network: str) -> str:
 def _former_folder(table: Table, network: str, chain: int | None, segment: int) -> str:
     """Return the folder of a table's files in format 1 or 2."""
     values = {"network": network, "chain": chain, "segment": segment}
-    return "/".join((table.name, *(f"{name}={values[name]}" for name in table.partitions)))
+    levels = [table.name]
+    levels += [f"{name}={values[name]}" for name in table.partitions]
+    return "/".join(levels)
 
 
 def head_of(last: Mapping[str, str]) -> str:
@@ -384,21 +392,22 @@ def _file(data: object, network: str, segment: int, manifest_format: object) -> 
         raise CommitError(f"a table named {_shown(data['table'])} is not known")
     chain = data["chain"]
     has_chains = "chain" in table.partitions
+    # Only in format 2 and before, a file belongs to one chain.
     if (has_chains and manifest_format != FORMAT) != (chain is not None):
         raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
     if chain is not None:
         _whole_number(data, "chain", U32_MAX)
+    # In Python, `True` is equal to 1.
     if (data["network"], data["segment"]) != (network, segment) or isinstance(
         data["segment"], bool
     ):
         raise CommitError("a file is of another network or segment than its manifest")
     path = _text(data, "path")
     folder, _, name = path.rpartition("/")
-    expected = (
-        folder_of(table, network)
-        if manifest_format == FORMAT
-        else _former_folder(table, network, chain, segment=segment)
-    )
+    if manifest_format == FORMAT:
+        expected = folder_of(table, network)
+    else:
+        expected = _former_folder(table, network, chain, segment=segment)
     if folder != expected or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
     version = _whole_number(data, "version", U32_MAX)
@@ -441,9 +450,9 @@ def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, 
     """
     if not isinstance(data, list):
         raise CommitError("row_groups is not a list")
-    keys = set(Extent.__dataclass_fields__) - (
-        set() if manifest_format == FORMAT else {"chain", "rows"}
-    )
+    keys = set(Extent.__dataclass_fields__)
+    if manifest_format != FORMAT:
+        keys -= {"chain", "rows"}
     extents: list[Extent] = []
     end = 0
     for item in data:
@@ -466,6 +475,7 @@ def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, 
 
 
 def _positions(data: object) -> dict[int, int]:
+    """Return `next_positions` of a manifest. Raises `CommitError` if it is malformed."""
     if not isinstance(data, dict):
         raise CommitError("next_positions is not an object")
     positions: dict[int, int] = {}

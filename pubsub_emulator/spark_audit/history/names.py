@@ -36,7 +36,9 @@ def showable(name: str) -> str | None:
 
     Returns `None` if nothing is left.
     """
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    printable = "".join(letter if letter.isprintable() else " " for letter in name)
+    # Spaces that follow one another become one.
+    text = " ".join(printable.split())
     return text[:MOST_LETTERS].rstrip() or None
 
 

@@ -50,11 +50,11 @@ class ObjectStore(RemoteStore):
         return ObjectStore(uri, bucket, parts.path.strip("/"))
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> "ObjectStore":
-        """Return the same place with its own memory of files that were read."""
+        """Return a store for the same place that caches small files."""
         return ObjectStore(self.uri, self._bucket, self._base, held=dict(held or {}))
 
     def fetch(self, path: str) -> IO[bytes]:
-        """Open a file. It is read in ranges, unless it is small and this store holds files."""
+        """Open a file. It is read in ranges, unless it is small and this store caches files."""
         with self._plain_errors(path):
             if self.holds:
                 response = self._client.get(self._bucket, self._full(path))
@@ -157,8 +157,10 @@ class ObjectStore(RemoteStore):
         except (OSError, exceptions.BaseError) as error:
             # The first line, without the XML document of the server's response.
             message = str(error).splitlines()[0].partition(": <?xml")[0]
+            if not message.startswith(path):
+                message = f"{path}: {message}"
             kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
-            raise kind(message if message.startswith(path) else f"{path}: {message}") from None
+            raise kind(message) from None
 
 
 class _ObjectFile(io.RawIOBase):
@@ -169,7 +171,7 @@ class _ObjectFile(io.RawIOBase):
         self._store = store
         self._path = path
         self._size = size
-        self._at = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -178,26 +180,26 @@ class _ObjectFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to a position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(base + offset, 0)
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
         """Read bytes into a buffer and return their number, which is smaller at the end."""
-        length = min(len(buffer), self._size - self._at)
+        length = min(len(buffer), self._size - self._position)
         if length <= 0:
             return 0
-        buffer[:length] = self._store.read_range(self._path, self._at, length)
-        self._at += length
+        buffer[:length] = self._store.read_range(self._path, self._position, length)
+        self._position += length
         return length
 
     def readall(self) -> bytes:
         """Return the rest of the file."""
-        return self.read(max(self._size - self._at, 0)) or b""
+        return self.read(max(self._size - self._position, 0)) or b""
 
 
 def _stamp(meta: Mapping[str, Any]) -> Stamp:
@@ -217,11 +219,11 @@ def _bucket(scheme: str, name: str) -> Any:
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         options["region"] = region or "us-east-1"
         if "AWS_ACCESS_KEY_ID" not in os.environ and "AWS_PROFILE" in os.environ:
-            options["credential_provider"] = _of_profile()
+            options["credential_provider"] = _profile_credentials()
     return store(name, **options)
 
 
-def _of_profile() -> Any:
+def _profile_credentials() -> Any:
     """Return a provider of the credentials of `AWS_PROFILE`. Raises `StorageError`."""
     try:
         return import_module("obstore.auth.boto3").Boto3CredentialProvider()

@@ -135,11 +135,9 @@ def manifest_names(store: Store) -> list[str]:
         name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")
     ]
     if not names and not store.exists(COMMITS):
-        hint = (
-            "; do you mean the folder `history` in it?"
-            if store.exists(f"history/{COMMITS}")
-            else ""
-        )
+        hint = ""
+        if store.exists(f"history/{COMMITS}"):
+            hint = "; do you mean the folder `history` in it?"
         raise CommitError(f"there is no history at {store}: it has no {COMMITS}/{hint}")
     return names
 
@@ -182,7 +180,11 @@ def read_between(
     If a network is not in `start`, its first segment is the first one read. If it is not in `end`,
     it is left out.
     """
-    places = [place for place in _places(store) if place[1] < end.get(place[0], 0)]
+    places = [
+        (network, segment, name)
+        for network, segment, name in _places(store)
+        if segment < end.get(network, 0)
+    ]
     preceding = [name for network, segment, name in places if segment == start.get(network, 0) - 1]
     known = {commit.network: commit for commit in read_commits(store, preceding)[0]}
     return read_commits(
@@ -218,13 +220,15 @@ def _read_commit(store: Store, name: str) -> Commit | Fault:
     try:
         return read_manifest(store, name)
     except (CommitError, OSError) as error:
-        network, *rest = name.removesuffix(".json").rsplit("-", 2)
-        reason = (
-            str(error)
-            if isinstance(error, CommitError)
-            else f"unreadable: {error.strerror or error}"
-        )
-        return Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None)
+        if isinstance(error, CommitError):
+            reason = str(error)
+        else:
+            reason = f"unreadable: {error.strerror or error}"
+        network: str | None = None
+        # The name may have another form than `network-segment-digest.json`.
+        if name.count("-") >= 2:
+            network = name.rsplit("-", 2)[0]
+        return Fault(f"{COMMITS}/{name}", reason, network=network)
 
 
 def read_file(
@@ -244,11 +248,11 @@ def read_file(
             for group in _read_once(store, entry, wanted, skip=yielded):
                 yield group
                 yielded += 1
-        except (FileNotFoundError, RefusedFile) as error:
-            error_text = (
-                "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
-            )
-            yield _fault(entry, error_text, transient=isinstance(error, FileNotFoundError))
+        # A missing file may be there again at the next attempt.
+        except FileNotFoundError:
+            yield _fault(entry, "the file is missing", transient=True)
+        except RefusedFile as error:
+            yield _fault(entry, str(error))
         except OSError as error:
             if attempt < ATTEMPTS:
                 time.sleep(WAIT_SECONDS * attempt)
@@ -292,7 +296,9 @@ def _read_once(
         groups = list(enumerate(entry.row_groups, first))
         if wanted is not None:
             groups = [
-                group for group in groups if wanted(_bounds(parquet.metadata.row_group(group[0])))
+                (index, extent)
+                for index, extent in groups
+                if wanted(_bounds(parquet.metadata.row_group(index)))
             ]
         spent = Spent()
         for index, extent in groups[skip:]:
@@ -401,7 +407,9 @@ class _VerifiedBytes(io.RawIOBase):
 
 def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
     """Raise `SchemaError` if a footer has other row groups or rows than the manifest says."""
-    expected = entry.share or Share(0, len(entry.row_groups), entry.rows, others=())
+    expected = entry.share
+    if expected is None:
+        expected = Share(0, len(entry.row_groups), entry.rows, others=())
     if metadata.num_row_groups != expected.groups:
         raise SchemaError(
             f"the file has {metadata.num_row_groups} row groups, its manifest {expected.groups}"

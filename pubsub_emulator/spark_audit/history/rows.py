@@ -59,6 +59,7 @@ def slot_of(header: Header) -> int | None:
 
 
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
+"""The codec of subscriptions: keys by publisher."""
 
 M = TypeVar("M", InboundDownwardMessage, InboundHrmpMessage, HashedMessage)
 FORMER: Final = "0.3.0"
@@ -80,10 +81,10 @@ class NodeTable:
 
     def number(self, node: bytes) -> int:
         """Return a node's number for the column `blocks.proof`. Add the node if it is new."""
-        name = blake2_256(node)
-        number = self._numbers.setdefault(name, len(self._rows))
+        node_hash = blake2_256(node)
+        number = self._numbers.setdefault(node_hash, len(self._rows))
         if number == len(self._rows):
-            self._rows.append({"number": number, "hash": name, "data": node})
+            self._rows.append({"number": number, "hash": node_hash, "data": node})
         return number
 
     def rows(self, network: str, segment: int) -> list[Row]:
@@ -133,7 +134,8 @@ def block_events_row(
     """
     header = record.candidate.header
     time = own_timestamp(outcome.state)
-    time = relay_time if time is None else time
+    if time is None:
+        time = relay_time
     place_columns = {
         "network": network,
         **fields_of(record, ("segment", "chain")),
@@ -271,17 +273,13 @@ def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
 
 def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
     """Return the rows of a block's callbacks. `place` has the columns `BLOCK_PLACE`."""
-    return [
-        {
-            **place,
-            "sequence": sequence,
-            **fields_of(delivery, DELIVERED),
-            "ttl_state": None
-            if delivery.ttl_state is None
-            else encode_ttl_state(delivery.ttl_state),
-        }
-        for sequence, delivery in enumerate(deliveries)
-    ]
+    rows: list[Row] = []
+    for sequence, delivery in enumerate(deliveries):
+        row = {**place, "sequence": sequence, **fields_of(delivery, DELIVERED)}
+        if delivery.ttl_state is not None:
+            row["ttl_state"] = encode_ttl_state(delivery.ttl_state)
+        rows.append(row)
+    return rows
 
 
 def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:

@@ -139,13 +139,11 @@ class Table:
     @cached_property
     def stages(self) -> tuple["Table", ...]:
         """This version and each later one, with all columns that were added until then."""
-        stages = [replace(self, added=())]
-        for step, columns in enumerate(self.added, 1):
-            stages.append(
-                replace(
-                    stages[-1], version=self.version + step, columns=(*stages[-1].columns, *columns)
-                )
-            )
+        stage = replace(self, added=())
+        stages = [stage]
+        for columns in self.added:
+            stage = replace(stage, version=stage.version + 1, columns=(*stage.columns, *columns))
+            stages.append(stage)
         return tuple(stages)
 
     @property
@@ -177,10 +175,10 @@ class Table:
         """Return this table in a version, `None` if that version is not known."""
         if version == self.version:
             return self
-        stage = next((table for table in self.stages if table.version == version), None)
-        return (
-            stage if stage is not None or self.former is None else self.former.version_of(version)
-        )
+        for stage in self.stages:
+            if stage.version == version:
+                return stage
+        return None if self.former is None else self.former.version_of(version)
 
     def present(self, rows: pa.Table, version: int) -> pa.Table:
         """Convert rows that were read in some version to the types of this one.

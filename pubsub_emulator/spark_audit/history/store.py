@@ -45,10 +45,10 @@ class HistoryWriter(records.Observer):
         resume: bool = False,
         names: Mapping[ParaId, str] | None = None,
     ) -> None:
-        """Open or create a history and write a network to it.
+        """Open or create the history.
 
-        With `resume`, segments that are committed already are not written again. Raises
-        `CommitError` if the network is already in the history, `StorageError`, and `OSError`.
+        Raises `CommitError` if the network's name cannot be used, if its manifests cannot be read,
+        or if it is in the history and `resume` is not set. Also raises `StorageError`, `OSError`.
         """
         check_name(network)
         self.store = open_store(path)
@@ -153,9 +153,9 @@ class HistoryWriter(records.Observer):
 
     def close(self) -> None:
         """Commit the open segment. Raises `CommitError`."""
-        begun = {schema.RELAY_HEADERS.name, schema.BLOCKS.name, schema.CHECKPOINTS.name}
         # Changes of collators or subscriptions alone do not make a segment.
-        if self._segment is not None and any(table in begun for table, _ in self._rows):
+        required = {schema.RELAY_HEADERS.name, schema.BLOCKS.name, schema.CHECKPOINTS.name}
+        if self._segment is not None and any(table in required for table, _ in self._rows):
             self._commit(self._segment)
 
     def __enter__(self) -> Self:

@@ -161,11 +161,9 @@ def check_group(  # noqa: PLR0917  # as `read_group`
         for column in group.columns:
             certain += sum(map(_referred, column.chunks))
     if certain > remaining:
-        description = (
-            f"row group {index} and those before it unpack"
-            if spent.size
-            else f"row group {index} unpacks"
-        )
+        description = f"row group {index} unpacks"
+        if spent.size:
+            description = f"row group {index} and those before it unpack"
         raise TooLarge(f"{description} to more than {total_limit} bytes")
     return values
 
@@ -249,14 +247,10 @@ def _pages(source: ParquetSource, offset: int, end: int) -> Iterator[_Fields]:
                 continue
         else:
             raise TooLarge("a page has no header that can be read")
-        if (
-            min(
-                page.get(_UNPACKED, -1),
-                page.get(_PACKED, -1),
-                *(page.get(field, 0) for field in _COUNTS),
-            )
-            < 0
-        ):
+        # The two sizes are required. Each kind of page has only one of the counts.
+        stated = [page.get(_UNPACKED, -1), page.get(_PACKED, -1)]
+        stated += [page.get(field, 0) for field in _COUNTS]
+        if min(stated) < 0:
             raise TooLarge("a page does not say its size")
         offset += head.offset + page[_PACKED]
         yield page
@@ -280,10 +274,15 @@ class _Head:
         while (byte := self._byte()) != 0:
             step = byte >> 4
             kind = byte & 15
-            field = field + step if step else self._number()
+            # A step of 0 means that the field's id is too far from the last one and follows.
+            if step:
+                field += step
+            else:
+                field = self._number()
             field_path = (*path, field)
             # Types of Thrift's compact protocol: 1 and 2 are truth values without further bytes, 3
-            # is a byte, 4 to 6 are integers, 7 is a double, 8 are bytes, 12 is a struct.
+            # is a byte, 4 to 6 are integers, 7 is a double, 8 are bytes, 12 is a struct. Page
+            # headers have no structs below the third level.
             if kind in {4, 5, 6}:
                 numbers[field_path] = self._number()
             elif kind == 12 and len(path) < 3:
@@ -303,7 +302,8 @@ class _Head:
 
     def _varint(self) -> int:
         """Read an unsigned number: 7 bits in each byte, the lowest first."""
-        number = shift = 0
+        number = 0
+        shift = 0
         while (byte := self._byte()) > 127 and shift < 63:
             number |= (byte & 127) << shift
             shift += 7
