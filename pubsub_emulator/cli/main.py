@@ -266,6 +266,7 @@ def main() -> None:
 
 
 def _run() -> None:
+    """Run the command of the arguments, and exit with the code and message of its failure."""
     try:
         pubsub.main(prog_name="pubsub", standalone_mode=False, obj=OwnProcess())
     except click.exceptions.Abort:
@@ -300,6 +301,7 @@ def _run() -> None:
 
 
 def _fail(message: str, code: int) -> None:
+    """Print a message on standard error and exit with a code."""
     click.echo("\n".join(map(safe, f"pubsub: {message}".split("\n"))), err=True)
     sys.exit(code)
 

@@ -27,6 +27,7 @@ _TYPOGRAPHY: Final = {"…": "...", "→": "->", "µ": "u", "·": "-", "≤": "<
 
 
 def _as_prose(error: UnicodeError) -> tuple[str, int]:
+    """Handle an error as `PROSE` does: return a substitute, and where to go on encoding."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -37,12 +38,14 @@ def _as_prose(error: UnicodeError) -> tuple[str, int]:
 
 
 def _as_document(error: UnicodeError) -> tuple[str, int]:
+    """Handle an error as `DOCUMENT` does: return a substitute, and where to go on encoding."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(escaped, error.object[error.start : error.end])), error.end
 
 
 def _codec(name: str) -> codecs.CodecInfo | None:
+    """Return Python's ASCII codec for the name `ASCII`, and `None` for other names."""
     if name != ASCII:
         return None
     plain = codecs.lookup("ascii")

@@ -37,6 +37,6 @@ def opened(relay: str | None, parachains: Sequence[str]) -> Iterator[Forks]:
 
 
 def forks_told(forks: Forks) -> Iterator[str]:
-    """Yield a line for each chain that continues from a state, with its source and root."""
+    """Yield a line for each forked chain, with the source and the root of the chain's state."""
     for chain, fork in forks.by_chain().items():
         yield f"{chain} continues from {fork.source}, state root {words(fork.root)}"

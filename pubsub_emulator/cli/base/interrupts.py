@@ -11,13 +11,14 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.noted = False
+        """Whether Ctrl-C was pressed since `taken` began."""
 
     def _note(self, _signal: int, _frame: FrameType | None) -> None:
         self.noted = True
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Let Ctrl-C only set `noted` inside the `with` block."""
+        """Let Ctrl-C set `noted` inside the `with` block, and not raise `KeyboardInterrupt`."""
         self.noted = False
         before = signal.signal(signal.SIGINT, self._note)
         try:

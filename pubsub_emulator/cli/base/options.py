@@ -192,6 +192,10 @@ tokens: Final = click.option(
 def _load_cheats(
     _context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]
 ) -> tuple[Path, ...]:
+    """Register the strategies that Python files define, and return the files.
+
+    Raises `InputError` if a file cannot be executed or defines no strategy.
+    """
     if files:
         from pubsub_emulator.collator.cheats import Strategy, register_strategy
         from pubsub_emulator.emulator.user_file import execute

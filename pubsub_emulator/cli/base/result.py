@@ -22,9 +22,10 @@ class Result(NamedTuple):
 
 
 def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
-    """Decorate a command: add the option `--json` and exit with the result's code.
+    """Give a command the option `--json`, and let it exit with the code of its result.
 
-    With the option the result is printed as JSON.
+    With the option, the result is also printed as JSON, and all other output goes to standard
+    error.
     """
 
     @click.option(

@@ -78,7 +78,7 @@ def command(out: Path, master: str | None, engine: str) -> None:
         sys.exit(result.exit_code)
     verdicts = {verdict.value for verdict in Verdict}
     known = dict(run.summary.verdicts)
-    found = {code: n for code, n in result.codes.items() if code in verdicts}
+    found = {code: count for code, count in result.codes.items() if code in verdicts}
     if known != found:
         say(f"pubsub: the network knows of {known}, the audit found {found}", aside=True)
         sys.exit(FINDINGS)

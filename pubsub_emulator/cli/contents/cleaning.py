@@ -55,6 +55,7 @@ def _is_asked() -> bool:
 
 
 def _agreed(output: Output, now: float) -> bool:
+    """Ask whether to remove an output. `now` is the present time in seconds since 1970."""
     facts = ", ".join(
         (
             output.kind.value,

@@ -81,15 +81,18 @@ class Spoken:
     """Prints a progress line on standard error every ten seconds.
 
     The line has the remaining time if it can be estimated. Between `start` and `stop` it is also
-    printed without a call.
+    printed if no report comes.
     """
 
     def __init__(
-        self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None
+        self,
+        clock: Callable[[], float] = monotonic,
+        title: str = "so far",
+        total: int | None = None,
     ) -> None:
-        """`said` begins the lines if a report has no text. `total` is used if a report has none."""
+        """Set what a line shows if a report lacks its text (`title`) or its `total`."""
         self._clock = clock
-        self._title = said
+        self._title = title
         self._total = total
         self._printed_at = clock()
         """The time of the last line."""
@@ -111,12 +114,12 @@ class Spoken:
             self._speak()
 
     def start(self) -> None:
-        """Print lines without calls from now on."""
+        """Begin to print lines from another thread, even if no report comes."""
         if not self._thread.is_alive():
             self._thread.start()
 
     def stop(self) -> None:
-        """Print no more lines without calls."""
+        """End what `start` began."""
         self._ended.set()
 
     def _repeat(self) -> None:
@@ -131,6 +134,7 @@ class Spoken:
                 self._speak()
 
     def _speak(self) -> None:
+        """Print the last report if ten seconds have passed since the last line."""
         now = self._clock()
         done, total, what = self._last
         phase = None if what is None else what.partition(",")[0]
@@ -258,7 +262,7 @@ def stage(said: str, total: int | None = None) -> Iterator[ProgressCallback]:
     console = Terminal(stderr=True)
     if not console.is_terminal:
         say(said, aside=True)
-        spoken = Spoken(said=said.strip(), total=total)
+        spoken = Spoken(title=said.strip(), total=total)
         spoken.start()
         try:
             yield spoken

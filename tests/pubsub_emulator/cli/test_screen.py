@@ -181,7 +181,7 @@ def test_a_unit_that_takes_long_is_told_of_without_being_called(
 ) -> None:
     """A Spark that starts, one long segment: nobody advances, and a person still hears of it."""
     now = [0.0]
-    advance = Spoken(lambda: now[0], said="drawing the report")
+    advance = Spoken(lambda: now[0], title="drawing the report")
     now[0] = 12
     advance.beat()
     advance(0, 1, "auditing: units of work")

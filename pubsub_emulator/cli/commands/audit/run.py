@@ -89,17 +89,20 @@ def judge(request: AuditOptions) -> AuditResult:
 
 
 def _watcher(advance: ProgressCallback) -> Callable[[AuditProgress], None]:
+    """Return the function that shows an audit's progress, with the pace of the present phase."""
     phase = ""
     began = monotonic()
-    first = 0.0
+    done_at_begin = 0.0
 
     def watch(progress: AuditProgress) -> None:
-        nonlocal phase, began, first
-        if progress.phase != phase or progress.done < first:
+        nonlocal phase, began, done_at_begin
+        if progress.phase != phase or progress.done < done_at_begin:
             phase = progress.phase
             began = monotonic()
-            first = progress.done
-        rate = (progress.done - first) / max(monotonic() - began, 1e-3)
+            done_at_begin = progress.done
+        # The first report of a phase may come at once. It must not divide by zero.
+        seconds = max(monotonic() - began, 1e-3)
+        rate = (progress.done - done_at_begin) / seconds
         pace = f", {rate:.1f} a second" if rate >= SLOWEST_SHOWN else ""
         advance(
             progress.done,
@@ -111,7 +114,11 @@ def _watcher(advance: ProgressCallback) -> Callable[[AuditProgress], None]:
 
 
 def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = False) -> Result:
-    """Run the command and return its result, with the audit's exit code (AU-7)."""
+    """Audit a history, print the findings, and return the audit's exit code (AU-7).
+
+    With `growing`, a history that is still being written is audited again and again until Ctrl-C.
+    With `report`, the charts are drawn as well.
+    """
     if report:
         # If the extra is missing, this fails before the audit and not after it.
         import_module("pubsub_emulator.spark_audit.report.page")
@@ -267,7 +274,7 @@ def show_audit(result: AuditResult) -> None:
 
 
 def uncommitted(files: int) -> str:
-    """Say that a history has files that no manifest names."""
+    """Return the warning that a history has data files that no manifest names."""
     return (
         f"no manifest names {counted(files, 'data file')} of the history, and"
         f" {'it was' if files == 1 else 'they were'} not judged: a writer is still at work or was"

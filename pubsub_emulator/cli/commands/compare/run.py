@@ -25,9 +25,10 @@ def run_compare(
     every: bool,
     markdown: bool,
 ) -> Result:
-    """Run the command.
+    """Compare places and print the figures that differ, and the first blocks that differ.
 
-    With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder.
+    With `tolerance`, the exit code is 1 if a figure changes by more percent. `plot` is the folder
+    for pictures of the changes.
     """
     if len(places) < 2:
         raise click.UsageError("give at least two sources to compare")

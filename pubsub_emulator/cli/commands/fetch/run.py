@@ -25,7 +25,7 @@ _WHOLE: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """The arguments of the command."""
+    """The arguments of `pubsub fetch`."""
 
     nodes: tuple[str, ...]
     relay_nodes: tuple[str, ...]
@@ -56,6 +56,7 @@ def run_fetch(options: FetchOptions) -> Result:
         raise
     seconds = monotonic() - began
     known = f", {fetched.there:,} were there already" if fetched.there else ""
+    # The clock may not have moved if every block was there already.
     rate = fetched.fetched / max(seconds, 1e-3)
     decimals = 0 if rate >= _WHOLE else 1
     pace = f" ({rate:,.{decimals}f} a second)" if fetched.fetched else ""
@@ -66,8 +67,10 @@ def run_fetch(options: FetchOptions) -> Result:
     if fetched.fetched:
         say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
     if fetched.differing:
-        difference = "inherents state another relay root than the relay chain"
-        say(f"{fetched.differing:,} {difference}: `pubsub audit` shows which")
+        say(
+            f"{fetched.differing:,} inherents state another relay root than the relay chain:"
+            " `pubsub audit` shows which"
+        )
     files("written:", ((options.out, "a history, for `pubsub audit`"),))
     place = {
         "network": options.network,
@@ -96,11 +99,13 @@ class _Watch:
         self._progress = (done, total)
         self._advance(done, total, f"fetching: blocks of {self._chain}")
 
-    def resting(self, said: str) -> None:
-        self._advance(*self._progress, f"waiting for a node, {said}")
+    def resting(self, reason: str) -> None:
+        """Show that the fetch waits, because all nodes rest."""
+        self._advance(*self._progress, f"waiting for a node, {reason}")
 
 
 async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
+    """Open the nodes and the source that the options name, and fetch from them."""
     limits = RequestRate(options.connections, options.rate, options.timeout)
     async with AsyncExitStack() as stack:
         relay = None

@@ -33,5 +33,5 @@ class Campaign:
 
     @property
     def counted(self) -> int:
-        """The same as a number, which is more than there is time for."""
+        """The number of cases, or one that no campaign reaches if only --minutes limit them."""
         return sys.maxsize if self.most is None else self.most

@@ -25,40 +25,40 @@ def run_fuzz(request: Campaign) -> Result:
 
     Ctrl-C ends it after the case that is being judged.
     """
-    first = [case for _, case in corpus()]
+    kept_cases = [case for _, case in corpus()]
     cases = request.most
     corpus_folder = request.corpus
     began = monotonic()
     interrupts = Interrupts()
     amount = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
-    title = f"replaying {len(first)} kept cases, then trying {amount}"
+    title = f"replaying {len(kept_cases)} kept cases, then trying {amount}"
     with stage(title, cases) as advance, interrupts.taken():
         result = campaign(
             cases,
             request.seed,
             request.strategies or None,
-            lambda done, most: advance(done, most, "trying cheats"),
-            request.out,
-            first,
+            on_progress=lambda done, most: advance(done, most, "trying cheats"),
+            out=request.out,
+            first=kept_cases,
             minutes=request.minutes,
             kept=corpus_folder,
             stop=lambda: interrupts.noted,
             rules=request.rules,
         )
-    show_campaign(result, len(first), monotonic() - began)
+    show_campaign(result, len(kept_cases), monotonic() - began)
     if result.files:
         files(
             "the smallest case of each group, for `pubsub replay`:",
             ((path, "") for path in result.files),
         )
     if corpus_folder is not None:
-        shown = len(read_corpus(corpus_folder, request.rules))
+        stored = len(read_corpus(corpus_folder, request.rules))
         files(
             "corpus:",
             (
                 (
                     corpus_folder,
-                    f"{shown:,} cases that showed something new; --corpus continues from them",
+                    f"{stored:,} cases that showed something new; --corpus continues from them",
                 ),
             ),
         )
@@ -67,10 +67,11 @@ def run_fuzz(request: Campaign) -> Result:
         code = INTERRUPTED
     else:
         code = FINDINGS if result.found.total else 0
-    return Result({"kept_cases": len(first), **_document(result)}, code)
+    return Result({"kept_cases": len(kept_cases), **_document(result)}, code)
 
 
 def _document(result: CampaignResult) -> dict[str, object]:
+    """Return a campaign's result for `--json`, its surprises by group."""
     surprises = result.found
     groups = []
     for key, group in surprises.ordered():
@@ -123,6 +124,7 @@ def show_campaign(result: CampaignResult, replayed: int, seconds: float) -> None
 
 
 def _show_surprises(result: CampaignResult) -> None:
+    """Print a row for each group of surprises, and say loudly if a block was accepted wrongly."""
     surprises = result.found
     wrongly = surprises.count(SurpriseKind.ACCEPTED)
     say()

@@ -1,6 +1,7 @@
 """`pubsub fuzz --target`: inputs of readers are mutated, a file is replayed, targets are listed."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,16 +11,21 @@ from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.near import near_to
+from pubsub_emulator.files.progress import Advance
 from pubsub_emulator.fuzz.targets import ALL
 from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.words import counted
 
 MOST_OUTCOMES: Final = 12
 
 
 def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
-    """Mutate the inputs of the named targets, or of all. Raises `InputError`."""
+    """Mutate the inputs of the named targets, or of all, and write the surprising inputs.
+
+    The minutes of the request are shared by the targets. Raises `InputError`.
+    """
     known = {target.name: target for target in ALL}
     for name in names:
         if name not in known and name != "all":
@@ -30,32 +36,37 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     )
     results: list[Mutated] = []
     written: list[Path] = []
-    share = None if request.minutes is None else request.minutes / len(picked)
+    minutes_each = None if request.minutes is None else request.minutes / len(picked)
     total = None if request.most is None else request.most * len(picked)
     amount = (
         f"{request.minutes:g} minutes in all"
         if request.most is None
         else f"{request.most:,} mutations each"
     )
-    with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {amount}", total) as advance:
+    with stage(f"{counted(len(picked), 'target')}, {amount}", total) as advance:
         for index, target in enumerate(picked):
-
-            def watch(
-                done: int, before: int = index * (request.most or 0), name: str = target.name
-            ) -> None:
-                advance(before + done, total, name)
-
-            corpus = request.out / "corpus" / target.name
-            results.append(
-                mutate_target(target, request.counted, request.seed, share, corpus, watch)
+            done_before = 0 if request.most is None else index * request.most
+            result = mutate_target(
+                target,
+                request.counted,
+                request.seed,
+                minutes=minutes_each,
+                kept=request.out / "corpus" / target.name,
+                on_progress=partial(_advance, advance, done_before, total, target.name),
             )
-            written += _write(results[-1], request.out)
+            results.append(result)
+            written += _write(result, request.out)
     _show(results)
     if written:
         files("surprises:", ((path, "") for path in written))
     surprises = sum(len(result.surprises) for result in results)
     document = {"targets": list(map(_document, results)), "surprising": surprises, "files": written}
     return Result(document, FINDINGS if surprises else 0)
+
+
+def _advance(advance: Advance, done_before: int, total: int | None, name: str, done: int) -> None:
+    """Show that a target has tried `done` mutations, after those of the targets before it."""
+    advance(done_before + done, total, name)
 
 
 def replay_targets(names: tuple[str, ...], path: Path) -> Result:
@@ -87,6 +98,7 @@ def list_targets() -> Result:
 
 
 def _write(result: Mutated, out: Path) -> list[Path]:
+    """Write each surprising input into a file, named after its target and its hash."""
     paths = []
     for surprise in result.surprises:
         path = out / f"{result.target}-{blake2_256(surprise.data).hex()[:12]}"
@@ -97,6 +109,7 @@ def _write(result: Mutated, out: Path) -> list[Path]:
 
 
 def _show(results: list[Mutated]) -> None:
+    """Print a row for each target, and a line for each surprise."""
     rows: list[tuple[object, ...]] = []
     for result in results:
         pace = f"{result.tried / result.seconds:,.0f}" if result.seconds else ""

@@ -34,7 +34,7 @@ def open_files(
     drawing_file: Path | None,
     as_json: bool,
 ) -> bool:
-    """Run the command and return whether every byte of every proof was needed.
+    """Show what proofs prove, and return whether every byte of every proof was needed.
 
     Raises `UsageError` for both a header and a root, and the errors of `open_proofs`.
     """

@@ -21,7 +21,7 @@ def check_snapshot(name: str, snapshot: Path, tolerance: str, *, diff: bool) -> 
     """Measure a scenario and compare its proof sizes with those in a snapshot.
 
     Returns whether a figure exceeds the tolerance, or the snapshot is of another version of the
-    scenario. Figures that exceed it are shown, with `diff` all that changed.
+    scenario. The figures that exceed the tolerance are printed, or with `diff` all that changed.
     """
     share = proof_sizes.parse_tolerance(tolerance)
     stored = proof_sizes.read_sizes(snapshot)

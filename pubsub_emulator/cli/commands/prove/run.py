@@ -43,7 +43,7 @@ def prove_source(
     cache: Path | None,
     no_cache: bool,
 ) -> Result:
-    """Run the command for a source. Raises `PubsubError`."""
+    """Prove a request in the blocks of a source and show the costs. Raises `PubsubError`."""
     if request is None and not top and not children:
         raise click.UsageError("name the keys with --request, --top or --child")
     if plot is not None and plot.suffix not in {".svg", ".png"}:

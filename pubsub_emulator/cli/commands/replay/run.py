@@ -25,7 +25,7 @@ MOST_STEPS: Final = 12
 
 
 def run_replay(paths: Sequence[Path], rules: Rules) -> Result:
-    """Run the command; cases are judged by `rules`.
+    """Replay stored cases and print each difference. Cases are judged by `rules`.
 
     Raises `InputError` and the errors of the readers.
     """

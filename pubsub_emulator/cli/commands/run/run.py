@@ -45,9 +45,11 @@ def run_scenario(
     keep: bool = False,
     rules: Rules = SHIPPED,
 ) -> Result:
-    """Run the command; `out` may be the folder of an earlier run, unless `keep` is set.
+    """Run a scenario or a saved session, write its files, and print its figures.
 
-    Without Arrow it writes no history, and says so. If `history_out` asks for one, it fails.
+    `name` is a scenario, or the path of a session file, which ends with `.json`. Unless `keep` is
+    set, `out` may be the folder of an earlier run, which is replaced. Without Arrow, no history is
+    written. That is an error only if `history_out` asks for one.
     """
     session = Path(name) if name.endswith(".json") else None
     if session is None:
@@ -152,6 +154,7 @@ def show_run(run: Run) -> None:
 
 
 def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
+    """Print a table of each subscriber's blocks and deliveries, and one of its bytes."""
     rows: list[tuple[object, ...]] = []
     shares: list[tuple[str, ...]] = []
     for subscriber in scenario.subscribers:

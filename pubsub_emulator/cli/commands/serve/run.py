@@ -56,9 +56,10 @@ class Serve:
 def serve(
     name: str | None, request: Serve, opened_page: Callable[[str], object] | None = None
 ) -> None:
-    """Run the command until Ctrl-C, which gives exit code 130.
+    """Serve a network until Ctrl-C, which gives exit code 130.
 
-    `opened_page` gets the page's address. Raises `PubsubError`.
+    `name` is the scenario, unless a journal is replayed. `opened_page` gets the address of the
+    live page. Raises `PubsubError`.
     """
     from pubsub_emulator.explorer.live import LivePage
 
@@ -121,6 +122,10 @@ async def _serve(
     writer: JournalFile | None,
     opened_page: Callable[[str], object] | None,
 ) -> None:
+    """Replay a journal if there is one, and serve until the process is asked to end.
+
+    `name` is the journal's name in errors. `opened_page` opens the live page in a browser.
+    """
     ended = asked_to_end()
     if replayed is not None:
         await server.producer.replay(replayed, name)
@@ -157,6 +162,7 @@ def tell_accounts() -> None:
 
 
 def _genesis_slot(text: str | None) -> int:
+    """Return the slot of a genesis time, `now` or milliseconds since 1970. Raises `BadOption`."""
     if text is None:
         return GENESIS_SLOT
     if text == "now":
@@ -167,9 +173,9 @@ def _genesis_slot(text: str | None) -> int:
 
 
 def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
-    """Return the observers that write a history of each fork of the chain.
+    """Return the function that makes the observers of each fork of the chain.
 
-    The history of an abandoned fork ends where the next one begins.
+    They write its history. The history of an abandoned fork ends where the next one begins.
     """
     from pubsub_emulator.files.output import new_folder
     from pubsub_emulator.spark_audit.history.store import HistoryWriter
@@ -178,6 +184,7 @@ def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
     open_one = stack.enter_context(ExitStack())
 
     def observers(epoch: int) -> Iterable[Observer]:
+        """Close the history of the fork before, and open that of fork number `epoch`, from 1 on."""
         open_one.close()
         name = scenario.name if epoch == 1 else f"{scenario.name}-{epoch}"
         return (

@@ -89,9 +89,8 @@ def run_score(history: str, audit: str) -> Result:
         ("planted, not found", scored.missed),
         ("found, not planted", scored.wrong),
     ):
-        for network, chain, _segment, _position, number, block, collator, code in charges[
-            :MOST_SHOWN
-        ]:
+        for charge in charges[:MOST_SHOWN]:
+            network, chain, _segment, _position, number, block, collator, code = charge
             author = "nobody" if collator is None else collator.hex()
             say(
                 f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by"
