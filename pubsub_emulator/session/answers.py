@@ -17,6 +17,7 @@ MOST_NAMES: Final = 1 << 18
 
 
 def _freshness(value: object) -> TtlState | None:
+    """Return the lifetime of an entry from its JSON form. Raises `ValueError` for another form."""
     match value:
         case None:
             return None
@@ -34,7 +35,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class ParachainSetting(Answer):
-    """A parachain of the network; one that is on demand only publishes."""
+    """A parachain of the network. A parachain on demand publishes and does not subscribe."""
 
     para: Para
     on_demand: StrictBool
@@ -106,7 +107,7 @@ class NewestRuntime(Answer):
 
 
 class Built(Answer):
-    """A parachain block that was judged; `removed` is among `delivered`."""
+    """A parachain block that was judged."""
 
     para: Para
     number: Count
@@ -115,8 +116,11 @@ class Built(Answer):
     evidence: tuple[Text, ...]
     strategy: Text | None
     delivered: Count
+    """The number of deliveries, removals included."""
     removed: Count
+    """The number of deliveries that report a removed key."""
     stopped: StrictBool
+    """Whether the walk stopped at the budget."""
 
 
 class Idle(Answer):
@@ -127,10 +131,11 @@ class Idle(Answer):
 
 
 class Failure(Answer):
-    """A message that failed, whole or in one instruction."""
+    """A message to the relay chain that failed."""
 
     para: Para
     instruction: Count | None
+    """The index of the instruction that failed, `None` if the message was not executed at all."""
     why: Text
 
 
@@ -145,7 +150,7 @@ class RelayBlockOutcome(Answer):
 
     @property
     def valid(self) -> tuple[Built, ...]:
-        """The parachain blocks that it included."""
+        """The parachain blocks that the relay block included."""
         return tuple(block for block in self.blocks if block.verdict is None)
 
     @property
@@ -155,7 +160,7 @@ class RelayBlockOutcome(Answer):
 
 
 class DeliveredKey(Answer):
-    """A delivery to a subscriber; no value for a key that is gone."""
+    """A delivery to a subscriber. The value is `None` if the key was removed."""
 
     para: Para
     number: Count
@@ -167,16 +172,17 @@ class DeliveredKey(Answer):
 
 
 class CollatorStatus(Answer):
-    """A collator, and the share of its turns in which it tries its strategies."""
+    """A collator of a parachain."""
 
     collator: Count
     key: Bytes
     strategies: tuple[Text, ...]
     rate: Share
+    """The share of its turns in which the collator tries its strategies."""
 
 
 class Portion(Answer):
-    """The part of a ledger that one publisher has."""
+    """The bytes of one publisher in the ledger of a block."""
 
     para: Para
     unchanged: StrictBool

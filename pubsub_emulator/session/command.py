@@ -58,16 +58,14 @@ class ParameterKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommandParameter:
-    """One parameter of a command.
-
-    `words` lists every allowed value, or is empty if any is allowed.
-    """
+    """One argument of a command."""
 
     name: str
     kind: ParameterKind
     optional: bool = False
     many: bool = False
     words: tuple[str, ...] = ()
+    """Every allowed value. It is empty if any value of the kind is allowed."""
 
     def usage(self) -> str:
         """Return the argument in the form of a usage line."""
@@ -81,7 +79,7 @@ Run = Callable[..., Iterator[Shown]]
 
 @dataclass(frozen=True, slots=True)
 class SessionCommand:
-    """One command. The journal of a session consists of the lines whose commands have `changes`."""
+    """One command."""
 
     name: str
     summary: str
@@ -91,6 +89,7 @@ class SessionCommand:
     examples: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     changes: bool = False
+    """Whether the command changes the network. Its lines are then in the journal of a session."""
 
     def usage(self) -> str:
         """Return the usage line, such as `name ARGUMENT [ARGUMENT]`."""
@@ -173,7 +172,11 @@ def command(
         kind = ParameterKind[match[4].upper()] if match[4] else _KINDS[match[2]]
         parameters.append(
             CommandParameter(
-                match[2], kind, bool(match[1]), bool(match[3]), (words or {}).get(match[2], ())
+                match[2],
+                kind,
+                optional=bool(match[1]),
+                many=bool(match[3]),
+                words=(words or {}).get(match[2], ()),
             )
         )
 
@@ -184,11 +187,11 @@ def command(
                 name,
                 summary,
                 run,
-                tuple(parameters),
-                details,
-                examples or (name,),
-                aliases,
-                changes,
+                parameters=tuple(parameters),
+                details=details,
+                examples=examples or (name,),
+                aliases=aliases,
+                changes=changes,
             )
         )
         return run
@@ -197,9 +200,10 @@ def command(
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
-    """Return the error that nothing has this name.
+    """Return the error that `name` is not among the `known` names of a `what`.
 
-    It suggests similar names, or says `otherwise`, by default all names.
+    The error suggests similar names. If there are none, it ends with `otherwise`, by default with
+    all names.
     """
     names = list(known)
     hint = near_to(name, names, otherwise or f"known: {', '.join(names) or 'none'}")
@@ -223,7 +227,7 @@ def find(name: str) -> SessionCommand:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole, or keep one that exists. Raises `CommandError`."""
+    """Write a file, or leave an older one as it is if that fails. Raises `CommandError`."""
     try:
         write_whole(path, text)
     except OSError as error:

@@ -41,6 +41,10 @@ def complete(session: Session, line: str) -> list[str]:
 
 
 def _offers(session: Session, parameter: CommandParameter, before: list[str]) -> Iterable[str]:
+    """Return the words that can stand for a parameter after the words `before`.
+
+    Keys of a publisher that is among these words come alone, by their names such as `1000/3`.
+    """
     if session.setting is None and parameter.kind in _OF_A_SCENARIO:
         return []
     owners = tuple(f"{word}/" for word in before)

@@ -61,6 +61,7 @@ def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Differen
 
 
 def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
+    """Yield the differences of the child tries. `name` shows a key of 32 bytes."""
     for child in sorted({*a.children, *b.children}):
         old_trie, new_trie = (state.children.get(child, Trie(1)) for state in (a, b))
         for key, old, new in old_trie.differences(new_trie):
@@ -68,6 +69,7 @@ def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
 
 
 def _entry(value: bytes | None) -> str:
+    """Return a published entry in words. Bytes that do not decode are shown as bytes."""
     if value is None:
         return _NOTHING
     try:
@@ -79,6 +81,10 @@ def _entry(value: bytes | None) -> str:
 
 
 def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Difference]:
+    """Yield the differences of the top tries, decoded if the key belongs to a known item.
+
+    `relay` says that the states are those of the relay chain.
+    """
     for key, old, new in a.top.differences(b.top):
         of_child = key.startswith(CHILD_STORAGE_PREFIX)
         decoded = None if of_child else decoded_key(key, relay=relay)
@@ -86,7 +92,7 @@ def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Differen
             yield _differs(key_name(key), "" if of_child else words(key, None), old, new)
             continue
         item, keys = decoded
-        shown = ", ".join(
+        key_words = ", ".join(
             name(part) if isinstance(part, bytes) and len(part) == 32 else words(part)
             for part in keys
         )
@@ -95,13 +101,15 @@ def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Differen
                 None if value is None else item.codec.decode(value) for value in (old, new)
             )
         except ScaleError:
-            yield _differs(item.name, shown, old, new)
+            yield _differs(item.name, key_words, old, new)
         else:
-            yield from _value(item.name, shown, *values)
+            yield from _value(item.name, key_words, *values)
 
 
-def _differs(item: str, keys: str, *values: object) -> Difference:
-    a, b = (_NOTHING if value is None else words(value) for value in values)
+def _differs(item: str, keys: str, old: object, new: object) -> Difference:
+    """Return the difference of two values, `None` for a missing one, in words."""
+    a = _NOTHING if old is None else words(old)
+    b = _NOTHING if new is None else words(new)
     return Difference(item, keys, a, b)
 
 

@@ -11,6 +11,7 @@ from pubsub_emulator.session.session import Session
 
 
 def _sessions() -> Iterable[bytes]:
+    """Return the file of a short session on a tiny scenario."""
     scenario: dict[str, object] = {"name": "tiny", "seed": "tiny", "relay_blocks": 8}
     scenario["publishers"] = [{"paras": [1000], "keys": 4}]
     scenario["subscribers"] = [{"para": 3000, "subscribe": [{"publishers": "all"}]}]
@@ -24,6 +25,7 @@ def _sessions() -> Iterable[bytes]:
 @target("session", "a session's file, played", _sessions, "session", text=True)
 @from_file("session.json")
 def _read_session(path: Path) -> str:
+    """Play a session's file. A stranger may have made it, so its commands must not write files."""
     before = sorted(entry.name for entry in path.parent.iterdir())
     try:
         list(read(path, []))

@@ -199,9 +199,11 @@ def _cheat(
 
 
 def _millionths(text: str) -> int:
+    """Return a share from 0 to 1 in millionths. Raises `CommandError`."""
     try:
         share = float(text)
     except ValueError:
+        # A text that is not a number gets the same error as a number out of range.
         share = -1
     if not 0 <= share <= 1:
         raise CommandError(f"RATE is a share from 0 to 1, not {text!r}")

@@ -73,16 +73,15 @@ class ChainState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A state of the network: its blocks, and the commands that led to them.
-
-    A node may keep it under `id`.
-    """
+    """A state of the network: its blocks, and the commands that led to them."""
 
     number: int
     heads: Mapping[str, tuple[int, bytes]]
     """The height and hash of every chain's newest block."""
     journal: tuple[tuple[int, str], ...]
+    """The commands, each with the height of the relay block after which it was executed."""
     id: str | None = None
+    """The name under which the node keeps the state, if it does."""
 
 
 class Session:

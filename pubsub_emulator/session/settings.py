@@ -96,6 +96,7 @@ def _entry(
 
 
 def _storage_key(session: Session, item: AnyItem, keys: Sequence[str]) -> bytes:
+    """Return the storage key of an item at the keys that words name. Raises `CommandError`."""
     parts = item.key_parts
     if len(parts) != len(keys):
         takes = {0: "no KEY", 1: "one KEY"}.get(len(parts), "two KEYs")
@@ -111,7 +112,7 @@ def _storage_key(session: Session, item: AnyItem, keys: Sequence[str]) -> bytes:
 
 
 def _plain(text: str) -> int | bool | None:
-    """Return the number, or the truth value of yes or no, that a text stands for.
+    """Return a number for digits, and a truth value for `yes` and `no`.
 
     Returns `None` for other texts.
     """
@@ -122,6 +123,10 @@ def _plain(text: str) -> int | bool | None:
 
 
 def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
+    """Return the bytes of the first value that a codec can encode, or `None` if it can encode none.
+
+    `meanings` are the values that a word may stand for, `None` for a reading that is impossible.
+    """
     for meaning in meanings:
         if meaning is None:
             continue

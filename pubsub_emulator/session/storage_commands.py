@@ -116,10 +116,14 @@ def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
 def _item(
     session: Session, storage: Storage, item: AnyItem, selected: tuple[str, ...]
 ) -> Iterator[Shown]:
-    shown: list[tuple[str | int, ...]] = []
+    """Show the entries of an item whose first keys are those `selected`.
+
+    A single entry is also shown uncut.
+    """
+    rows: list[tuple[str | int, ...]] = []
     width = 0
     more = 0
-    whole = ""
+    uncut = ""
     for keys, value in item.entries(storage):
         cells = tuple(_cell(session, key) for key in keys)
         if any(
@@ -128,22 +132,23 @@ def _item(
         ):
             continue
         width = len(keys)
-        if len(shown) == MOST_ROWS:
+        if len(rows) == MOST_ROWS:
             more += 1
         else:
-            shown.append((*cells, words(value)))
-            whole = words(value, None)
+            rows.append((*cells, words(value)))
+            uncut = words(value, None)
     header = (*(["key"] if width == 1 else [f"key {place + 1}" for place in range(width)]), "value")
-    yield Grid(f"{item.name}", header, tuple(shown))
-    if len(shown) == 1 and whole != shown[0][-1]:
-        yield Line(f"value: {whole}")
+    yield Grid(f"{item.name}", header, tuple(rows))
+    if len(rows) == 1 and uncut != rows[0][-1]:
+        yield Line(f"value: {uncut}")
     if more:
         yield Line(f"and {more:,} more; give a KEY to select")
-    if not shown:
+    if not rows:
         yield Line("nothing is stored")
 
 
 def _cell(session: Session, key: object) -> str:
+    """Return one key of an entry as text. Published keys, which have 32 bytes, have names."""
     return session.key_name(key) if isinstance(key, bytes) and len(key) == 32 else words(key)
 
 
@@ -192,6 +197,7 @@ def _child(
 
 
 def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
+    """Return a table of entries of a publisher's child trie, with lifetimes as of now."""
     now = RelayBlockNumber(session.number)
     rows = []
     for key, value in entries:
@@ -226,13 +232,15 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
     yield Line(f"cache policy of {chain.para}: {spec.cache.value}")
     rows: list[tuple[str | int, ...]] = []
     for para, keys in spec.subscriptions.items():
-        got = sum(delivered.get(storage, spec, para, key) is not None for key in keys)
+        delivered_keys = sum(delivered.get(storage, spec, para, key) is not None for key in keys)
         newest = relay.child_root(session.rules.placed(para, ())[0])
         root = "none yet"
         if para in roots:
             root = "the newest" if roots[para] == newest else "an older one"
         state = words(items.DISABLED_PUBLISHERS.get(storage, para) or "read")
-        rows.append((str(para), len(keys), got, root, *_cached(storage, spec.cache, para), state))
+        rows.append(
+            (str(para), len(keys), delivered_keys, root, *_cached(storage, spec.cache, para), state)
+        )
     header = ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state")
     yield Grid(f"cache of {chain.para}", header, tuple(rows))
 
@@ -250,6 +258,10 @@ def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | 
 
 
 def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterator[Shown]:
+    """Show what a subscriber remembers of one publisher: last deliveries, and cached rows or nodes.
+
+    Raises `CommandError` if it does not subscribe to the publisher.
+    """
     storage = Storage(chain.state)
     spec = chain.spec()
     keys = spec.subscriptions.get(publisher)

@@ -69,9 +69,8 @@ def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
 def _draw(session: Session, file: str, kind: str, chain: str, *words: str) -> Iterator[Shown]:
     """Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.
 
-    block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY;
-    of a node
-            at a URL, `pubsub explore --connect` draws them
+    block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY
+            (for a node at a URL, `pubsub explore --connect` draws them)
     child   published KEYs of publisher CHAIN, in its trie on the relay chain
     keys    raw storage KEYs of CHAIN, as 0x and digits
     """
@@ -86,6 +85,10 @@ def _draw(session: Session, file: str, kind: str, chain: str, *words: str) -> It
 
 
 def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
+    """Draw the proof of a parachain's newest block, or of that in the relay block `words` names.
+
+    Raises `CommandError`.
+    """
     para = session.para(chain)
     height = number(words[0], "BLOCK is the height of a relay block") if words else None
     for moment in reversed(session.node.local().timeline.moments()):
@@ -112,6 +115,11 @@ def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
 
 
 def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> Picture:
+    """Prove the keys that `words` name in the present state, and draw the proof.
+
+    With the kind `child`, they are keys of publisher `chain`, otherwise storage keys of `chain`.
+    Raises `CommandError`.
+    """
     if not words:
         raise CommandError("KEY is missing: give the keys to prove")
     nodes: dict[Hash, bytes] = {}
