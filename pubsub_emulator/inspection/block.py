@@ -78,13 +78,15 @@ _DELIVERED = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 
 
 class NodeFigures(NamedTuple):
-    """A proof node. `cost` is its charge in bytes, `partial` its part of the key in hex digits."""
+    """The figures of a proof node."""
 
     hash: Hash
     bytes: int
     cost: int
+    """The charge for the node against the budget, in bytes."""
     kind: str
     partial: str
+    """The node's part of the key, in hex digits."""
     children: int
 
 
@@ -99,13 +101,20 @@ def node_figures(node: bytes) -> NodeFigures:
         partial = parts.partial
         children = len(parts.children)
         kind += " with a value" if children and parts.value is not None else ""
-    return NodeFigures(blake2_256(node), len(node), node_cost(len(node)), kind, partial, children)
+    return NodeFigures(
+        hash=blake2_256(node),
+        bytes=len(node),
+        cost=node_cost(len(node)),
+        kind=kind,
+        partial=partial,
+        children=children,
+    )
 
 
 def node_page(nodes: Iterable[NodeFigures]) -> Grid:
     """Return a table of proof nodes, in the order of the proof."""
-    cut = ((node, node.partial[:20] + "…" * (len(node.partial) > 20)) for node in nodes)
-    rows = tuple(
-        (words(node.hash), node.bytes, node.kind, node.children, partial) for node, partial in cut
-    )
-    return Grid("proof nodes", ("hash", "bytes", "kind", "children", "partial key"), rows)
+    rows: list[tuple[str | int, ...]] = []
+    for node in nodes:
+        partial = node.partial if len(node.partial) <= 20 else f"{node.partial[:20]}…"
+        rows.append((words(node.hash), node.bytes, node.kind, node.children, partial))
+    return Grid("proof nodes", ("hash", "bytes", "kind", "children", "partial key"), tuple(rows))

@@ -59,8 +59,7 @@ def page_from(
     """Return the page about a folder or a JSON file, for a browser.
 
     The page of a history has its first `blocks` relay blocks. `network` chooses one of several
-    networks.
-    Blocks of chains that name `rules` are executed by them. `stage` shows the progress.
+    networks. Blocks of chains that name `rules` are executed by them. `stage` shows the progress.
 
     Raises `InputError` if the path cannot be drawn, and the errors of the reader of its kind.
     """
@@ -70,15 +69,16 @@ def page_from(
         folder = history_folder(path)
         if folder is None:
             raise InputError(f"{path}: this folder has no history; sources are {KINDS}")
-        return _history(folder, network, blocks, rules, stage)
+        return _history(folder, network, blocks, rules=rules, stage=stage)
     kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
-    drawn = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
-    if kind not in drawn:
+    page_by_kind = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
+    if kind not in page_by_kind:
         raise InputError(f"{path}: not a source that can be drawn: {KINDS}")
-    return drawn[kind](path, rules, stage)
+    return page_by_kind[kind](path, rules, stage)
 
 
 def _session(path: Path, rules: Rules, stage: Stage) -> str:
+    """Play the commands of a session file and return the page of the resulting run."""
     from pubsub_emulator.session import saved
 
     recorders: list[Recorder] = []
@@ -90,6 +90,7 @@ def _session(path: Path, rules: Rules, stage: Stage) -> str:
 
 
 def _fixture(path: Path, _rules: Rules, _stage: Stage) -> str:
+    """Return a page with the block of a fixture, executed by the shipped rules."""
     from pubsub_emulator.spark_audit.compare import judged_fixture
 
     fixture = parse_fixture(read_bytes(path, error=InputError), str(path))
@@ -103,6 +104,7 @@ def _fixture(path: Path, _rules: Rules, _stage: Stage) -> str:
 
 
 def _case(path: Path, rules: Rules, _stage: Stage) -> str:
+    """Return a page with the honest and the changed block or proof of a case."""
     case = read_case(path, rules)
     strategies = " + ".join(case.strategies) or "the honest block"
     description = (
@@ -113,6 +115,7 @@ def _case(path: Path, rules: Rules, _stage: Stage) -> str:
 
 
 def _case_cards(case: Case, rules: Rules) -> Iterator[tuple[str, str]]:
+    """Yield the heading and the card of the honest and of the changed block or proof."""
     judging = case.judging
     parent = judging.parent
     if case.block is None:
@@ -139,6 +142,7 @@ def _case_cards(case: Case, rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def _finding(path: Path, rules: Rules, _stage: Stage) -> str:
+    """Return a page with the block in a finding's evidence, executed on the state parts in it."""
     from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
     from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 
@@ -167,12 +171,13 @@ def _finding(path: Path, rules: Rules, _stage: Stage) -> str:
     )
 
 
-def _history(path: Path, network: str | None, most: int, rules: Rules, stage: Stage) -> str:
+def _history(path: Path, network: str | None, most: int, *, rules: Rules, stage: Stage) -> str:
+    """Execute the blocks of one network in a history again and return the page of them."""
     from pubsub_emulator.spark_audit.compare import HistoryRecord
     from pubsub_emulator.spark_audit.history import schema
 
-    record_ = HistoryRecord(path, rules)
-    networks = sorted({name for name, _ in record_.chains})
+    history = HistoryRecord(path, rules)
+    networks = sorted({name for name, _ in history.chains})
     if not networks:
         raise InputError(
             f"{path}: it has no blocks that can be executed; `pubsub inspect` shows its content"
@@ -185,7 +190,7 @@ def _history(path: Path, network: str | None, most: int, rules: Rules, stage: St
     recorder = Recorder(rules=rules)
 
     def rows(table: schema.Table) -> "list[Row]":
-        return record_.rows(tuple(record_.history.files(table, chosen)))
+        return history.rows(tuple(history.history.files(table, chosen)))
 
     relays = sorted(
         (row for row in rows(schema.RELAY_HEADERS) if row["number"] is not None),
@@ -197,14 +202,14 @@ def _history(path: Path, network: str | None, most: int, rules: Rules, stage: St
             AuthorityRecord(ParaId(row["chain"]), ParaBlockNumber(row["from_block"]), keys)
         )
     subscribing = {row["chain"] for row in rows(schema.SUBSCRIPTIONS) if row["items"]}
-    chains = [chain for name, chain in record_.chains if name == chosen]
+    chains = [chain for name, chain in history.chains if name == chosen]
     first, newest = (relays[0]["number"], relays[-1]["number"]) if relays else (0, 0)
     last = first + most
     blocks: list[BlockRecord] = []
     title = f"executing the blocks of {counted(len(chains), 'chain')} again"
     with stage(title, len(chains)) as advance:
         for done, chain in enumerate(chains, start=1):
-            blocks += _blocks(record_, chosen, chain, last, recorder)
+            blocks += _blocks(history, chosen, chain, last=last, recorder=recorder)
             if chain in subscribing:
                 recorder.chains[ParaId(chain)].subscribes = True
             advance(done, len(chains), f"executing blocks again: chain {chain}")
@@ -213,22 +218,22 @@ def _history(path: Path, network: str | None, most: int, rules: Rules, stage: St
 
 
 def _blocks(
-    record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder
+    history: "HistoryRecord", network: str, chain: int, *, last: int, recorder: Recorder
 ) -> Iterator[BlockRecord]:
     """Yield the blocks of a chain that were included up to the relay block `last`.
 
-    They are executed again in their order. Where the state is not the one before a block, as at the
-    beginning of another branch, a new checkpoint is recorded.
+    The blocks are executed again in their order. A new checkpoint is recorded where the state is
+    not the one before a block, as at the beginning of another branch.
     """
     from pubsub_emulator.spark_audit.history import schema
 
-    rows = record_.rows(tuple(record_.history.files(schema.BLOCKS, network, chain)))
+    rows = history.rows(tuple(history.history.files(schema.BLOCKS, network, chain)))
     rows = sorted(
         (row for row in rows if row["status"] != "imported"), key=itemgetter("segment", "position")
     )
     parent: Header | None = None
     state = State()
-    for row, judged in zip(rows, record_.blocks(network, chain), strict=True):
+    for row, judged in zip(rows, history.blocks(network, chain), strict=True):
         if row["included_at"] is not None and row["included_at"] > last:
             return
         if parent is None or state.root() != judged.pre_root:

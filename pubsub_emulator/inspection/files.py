@@ -21,9 +21,9 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proo
 def scenario(path: Path, rules: Rules = SHIPPED) -> View:
     """Return the view of a scenario file. Raises `SettingsError`."""
     parsed = load_scenario(path, rules)
-    cheating = 0
+    cheating_collators = 0
     for subscriber in parsed.subscribers:
-        cheating += sum(bool(collator.strategies) for collator in subscriber.collators)
+        cheating_collators += sum(bool(collator.strategies) for collator in subscriber.collators)
     figures = {
         **fields_of(parsed, "name", "description", "seed", "relay_blocks", "segment_length"),
         "publishers": len(parsed.publisher_ids()),
@@ -32,7 +32,7 @@ def scenario(path: Path, rules: Rules = SHIPPED) -> View:
         "subscribed_keys": sum(
             _subscribed(parsed, subscriber) for subscriber in parsed.subscribers
         ),
-        "collators_that_cheat": cheating,
+        "collators_that_cheat": cheating_collators,
         "scenario": parsed.document(),
     }
     publishers = []

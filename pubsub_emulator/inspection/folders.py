@@ -25,7 +25,7 @@ MOST_NAMED: Final = 12
 def history(path: Path) -> View:
     """Return the view of a history.
 
-    It reads the manifests and the columns of the blocks' outcomes, and checks the other files.
+    Manifests and the columns of the blocks' outcomes are read, and all other files are checked.
     """
     opened = History.open(path)
     faults = list(opened.faults)
@@ -56,7 +56,8 @@ def history(path: Path) -> View:
         "bytes": sizes.total(),
         "unreadable": len(faults),
         "by_chain": [
-            {"network": n, "chain": c, **counts} for (n, c), counts in sorted(chains.items())
+            {"network": network, "chain": chain, **counts}
+            for (network, chain), counts in sorted(chains.items())
         ],
         "verdicts": dict(sorted(verdicts.items())),
         "tables": {name: {"rows": rows[name], "bytes": sizes[name]} for name in sorted(rows)},
@@ -84,7 +85,7 @@ def history(path: Path) -> View:
 def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
     """Yield lines about the files that could not be read.
 
-    They are not a table, because names of files leave no room for columns.
+    The lines are not a table, because the names of files leave no room for columns.
     """
     distinct = list(dict.fromkeys(places))
     yield Line(f"not readable: {len(distinct):,}")
@@ -95,6 +96,7 @@ def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
 
 
 def _place_of(fault: Fault) -> str:
+    """Return the file of a fault, with its row group if the fault is in one."""
     return fault.path if fault.row_group is None else f"{fault.path}, row group {fault.row_group}"
 
 

@@ -70,6 +70,7 @@ def kind_of(content: object) -> str | None:
 
 
 def _folder(path: Path, block: str | None, rules: Rules) -> View:
+    """Return the view of a folder, or with `block` that of a block in it. Raises `InputError`."""
     from pubsub_emulator.inspection import folders
     from pubsub_emulator.spark_audit.history.manifest import history_folder
 

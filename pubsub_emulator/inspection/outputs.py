@@ -80,9 +80,12 @@ class Found:
 
 @dataclass(slots=True)
 class _Budget:
+    """The number of entries of folders that may still be read."""
+
     left: int
 
     def take(self) -> bool:
+        """Count an entry, and return whether it may be read."""
         self.left -= 1
         return self.left >= 0
 
@@ -90,11 +93,12 @@ class _Budget:
 def find(folder: Path, now: float) -> Found:
     """Return the outputs in a folder and the folders below it, sorted by path.
 
-    `now` is the present time in seconds since 1970. What lies within an output is part of it: the
-    history of a run is not listed again. Raises `OSError` if `folder` itself cannot be read.
+    `now` is the present time in seconds since 1970. An output within another one, such as the
+    history of a run, is not listed by itself. Raises `OSError` if `folder` itself cannot be read.
     """
     most = MOST_ENTRIES
     budget = _Budget(most)
+    # Folders below that cannot be read are skipped, but this one must be readable.
     with os.scandir(folder):
         pass
     outputs = sorted(_within(folder, budget, now), key=lambda output: output.path)
@@ -104,8 +108,8 @@ def find(folder: Path, now: float) -> Found:
 def removable(outputs: Iterable[Output], *, unfinished: bool = False) -> list[Output]:
     """Return the outputs that can be removed, in the order in which to do it.
 
-    An audit can be made again only while its history is there, so it comes first. With
-    `unfinished`, these are only the outputs of commands that were stopped.
+    Audits come first, because an audit is only removed while its history is there. With
+    `unfinished`, only the outputs of commands that were stopped are returned.
     """
     offered = [output for output in outputs if not output.kept_for]
     if unfinished:
@@ -119,6 +123,7 @@ def look(path: Path, now: float) -> Output | None:
 
 
 def _within(folder: Path, budget: _Budget, now: float) -> Iterator[Output]:
+    """Yield the outputs in a folder and below it, without looking into an output."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
@@ -146,6 +151,7 @@ def _entries(folder: Path, budget: _Budget) -> Iterator[os.DirEntry[str]]:
 
 
 def _output_at(path: Path, budget: _Budget, now: float) -> Output | None:
+    """Return the output at a path, or `None` if it is not an output. Links are not followed."""
     if path.is_symlink():
         return None
     kind = _kind(path)
@@ -158,10 +164,11 @@ def _output_at(path: Path, budget: _Budget, now: float) -> Output | None:
         kept_for = f"it contains {foreign}, which is unknown"
     if kind is OutputKind.PART and now - changed < UNTOUCHED_SECONDS:
         kept_for = "a command may be writing it"
-    return Output(path, kind, size, changed, made_by, kept_for)
+    return Output(path, kind, size, changed=changed, made_by=made_by, kept_for=kept_for)
 
 
 def _kind(path: Path) -> OutputKind | None:
+    """Return the kind of a file or folder, or `None` if it is not an output."""
     if not path.is_dir():
         return _kind_of_file(path)
     if _PART.fullmatch(path.name):
@@ -174,6 +181,7 @@ def _kind(path: Path) -> OutputKind | None:
 
 
 def _kind_of_file(path: Path) -> OutputKind | None:
+    """Return the kind of a JSON file, by the format with which it begins."""
     try:
         with path.open("rb") as file:
             match = _FORMAT.match(file.read(_HEAD))
@@ -241,7 +249,7 @@ def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
 def _foreign(path: Path, kind: OutputKind) -> str:
     """Return the name of something in an output that its command did not write, or an empty text.
 
-    What somebody has put beside a run would be removed with it.
+    The output is then kept, because a stranger's file would be removed with it.
     """
     own = {
         OutputKind.RUN: _OF_RUNS,
@@ -255,6 +263,7 @@ def _foreign(path: Path, kind: OutputKind) -> str:
 
 
 def _networks(history: Path) -> list[str]:
+    """Return the names of the networks in a history, as its manifests' file names show them."""
     names: set[str] = set()
     for entry in _entries(history / COMMITS, _Budget(MOST_ENTRIES)):
         manifest = _MANIFEST.fullmatch(entry.name)

@@ -42,12 +42,13 @@ def parquet(path: Path) -> View:
 
 
 def _view(path: Path, opened: pq.ParquetFile, rows: list[dict[str, object]]) -> View:
+    """Return the view of an open file, of which `rows` are the first ones."""
     footer = opened.metadata
     columns = opened.schema_arrow
-    whose, table = _table(columns)
+    owner, table = _table(columns)
     figures: dict[str, object] = {
         "table": "not a table of this program" if table is None else table.name,
-        "of": whose,
+        "of": owner,
         "holds": None if table is None else table.doc,
         "version": (
             (columns.metadata or {}).get(b"pubsub.version", b"").decode(errors="replace") or None
@@ -71,9 +72,9 @@ def _view(path: Path, opened: pq.ParquetFile, rows: list[dict[str, object]]) -> 
                 tuple((name, words(cell, _PREVIEW)) for name, cell in row.items()),
             )
         )
-    if whose == "an audit":
+    if owner == "an audit":
         pages.append(Line(f'`{program()} sql AUDIT "SELECT …"` queries all rows of the table'))
-    elif whose == "a history":
+    elif owner == "a history":
         pages.append(
             Line(f"`{program()} inspect HISTORY` shows the whole history and checks its files")
         )
@@ -86,10 +87,15 @@ def _view(path: Path, opened: pq.ParquetFile, rows: list[dict[str, object]]) -> 
 
 
 def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
-    named = (columns.metadata or {}).get(b"pubsub.table", b"").decode(errors="replace")
-    for whose, tables in (("a history", HISTORY_TABLES), ("an audit", RESULT_TABLES)):
-        if named in tables:
-            return whose, tables[named]
+    """Return what a file with these columns is of, in words, and its table.
+
+    A published table does not name itself and is recognised by its columns. Both results are
+    `None` for a file of another program.
+    """
+    table_name = (columns.metadata or {}).get(b"pubsub.table", b"").decode(errors="replace")
+    for owner, tables in (("a history", HISTORY_TABLES), ("an audit", RESULT_TABLES)):
+        if table_name in tables:
+            return owner, tables[table_name]
     published = (
         table for table in RESULT_TABLES.values() if published_schema(table).names == columns.names
     )
@@ -98,6 +104,7 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
 
 
 def _first_rows(opened: pq.ParquetFile, file: ParquetSource) -> list[dict[str, object]]:
+    """Return the first rows of a file, or an empty list if its first row group is too large."""
     if not opened.metadata.num_row_groups:
         return []
     try:

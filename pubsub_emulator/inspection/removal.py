@@ -10,8 +10,8 @@ from pubsub_emulator.inspection.outputs import Output, look
 def remove(output: Output, now: float) -> bool:
     """Remove an output that `find` has returned. Return whether it was removed.
 
-    An output stays if it was changed since. A folder is renamed first, so that an interruption
-    leaves an unfinished output and not half of one. Raises `OSError`.
+    An output that was changed since then stays. A folder is renamed first, so that an interruption
+    leaves an unfinished output instead of half of a finished one. Raises `OSError`.
     """
     if look(output.path, now) != output:
         return False

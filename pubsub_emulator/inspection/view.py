@@ -12,10 +12,12 @@ from pubsub_emulator.runtime.framework.words import words
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The same content as a `document` for scripts, with a `kind`, and as `pages` for people."""
+    """The result of an inspection, for scripts and for people."""
 
     document: dict[str, object]
+    """The content as a JSON object, with its `kind`."""
     pages: tuple[Shown, ...]
+    """The same content as lines and tables."""
 
 
 def view(kind: str, path: Path, figures: Mapping[str, object], pages: Iterable[Shown] = ()) -> View:
@@ -23,15 +25,16 @@ def view(kind: str, path: Path, figures: Mapping[str, object], pages: Iterable[S
     rows: list[tuple[str, str | int]] = []
     for name, value in figures.items():
         if not isinstance(value, list | dict):
-            named = isinstance(value, bool) or name in _IDS
-            shown = value if isinstance(value, int) and not named else words(value, None)
-            rows.append((name.replace("_", " "), shown))
+            # Amounts are shown with separators of thousands, and identifiers are not.
+            is_identifier = isinstance(value, bool) or name in _IDS
+            cell = value if isinstance(value, int) and not is_identifier else words(value, None)
+            rows.append((name.replace("_", " "), cell))
     head = (Line(f"{path}: {kind}"), Grid("", ("", ""), tuple(rows)))
     return View({"kind": kind, "path": str(path), **figures}, (*head, *pages))
 
 
 _IDS: Final = frozenset({"chain", "number", "block", "slot", "relay_parent", "segment", "position"})
-"""Numbers that name something: nobody reads them in thousands."""
+"""Figures that identify something, so that they are not shown as amounts."""
 
 
 def fields_of(thing: object, *names: str) -> dict[str, object]:
