@@ -29,16 +29,16 @@ class ProofPlan:
     top: Sequence[str] = ()
     """Further keys of the top trie: 0x… or names."""
     children: Sequence[tuple[str, str]] = ()
-    """Further keys of child tries: the trie, by a publisher's id or as 0x…, and the key as 0x…"""
+    """Further keys of child tries, as pairs of a trie (a publisher's id or 0x…) and a key."""
     para: int | None = None
     """The parachain whose static keys are counted as well."""
     blocks: Blocks = NEWEST
     metadata: str | None = None
     """A node or file with the metadata by which keys have names."""
     seconds: float = SECONDS
-    """The time for each answer of a node."""
+    """The time for each answer of a node, in seconds."""
     cache: Path | None = None
-    """A folder of kept answers."""
+    """The folder with the answers of earlier runs, `None` to ask the node for everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Costs:
         return self.blocks[-1]
 
     def parts(self) -> Iterator[tuple[str, list[RequestProof]]]:
-        """Yield the parts of the proof with their proofs by block: request, static keys, both."""
+        """Yield each part of the cost (request, static keys, both) with its proof in each block."""
         yield "request", [block.request for block in self.blocks]
         static = [block.static for block in self.blocks if block.static is not None]
         both = [block.both for block in self.blocks if block.both is not None]
@@ -77,7 +77,7 @@ def costs_of(plan: ProofPlan, stage: Stage = unwatched) -> Costs:
     Raises `InputError`, `ClientError`, `StateUnavailable`, and the errors of the reader of the
     source's kind.
     """
-    places = opened(
+    open_source = opened(
         plan.source,
         plan.blocks,
         plan.metadata,
@@ -85,34 +85,34 @@ def costs_of(plan: ProofPlan, stage: Stage = unwatched) -> Costs:
         cache=plan.cache,
         stage=stage,
     )
-    with places as source:
-        asked = whole_request(
+    with open_source as source:
+        request = whole_request(
             plan.request,
             plan.top,
             plan.children,
             names=source.names,
             seconds=plan.seconds,
         )
-        if not asked.keys:
+        if not request.keys:
             raise InputError("the request has no keys")
         para = None if plan.para is None else ParaId(plan.para)
         count = plan.blocks.count
-        with stage(f"proving {counted(len(asked.keys), 'key')}", count) as advance:
+        with stage(f"proving {counted(len(request.keys), 'key')}", count) as advance:
             costs: list[BlockCost] = []
-            for cost in source.costs(asked, para):
+            for cost in source.costs(request, para):
                 costs.append(cost)
                 advance(len(costs), count)
         if not costs:
             raise InputError(f"{plan.source}: it has no block")
         if para is not None:
             _check_relay_chain(plan.source, costs[-1], para)
-        return Costs(asked, plan.para, tuple(costs), source.names, count)
+        return Costs(request, plan.para, tuple(costs), names=source.names, wanted=count)
 
 
 def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
     """Refuse a state without the configuration that every relay chain has.
 
-    Its proof is a static key's, so this needs no metadata. Raises `InputError`.
+    The configuration is under a static key, so it is found without metadata. Raises `InputError`.
     """
     static = () if cost.static is None else cost.static.keys
     values = {key_cost.asked: key_cost.value for key_cost in static}

@@ -21,9 +21,8 @@ from pubsub_emulator.runtime.framework.request_proof import (
 def proof_file(costs: Costs) -> dict[str, object]:
     """Return the content of a file with the newest block's proof.
 
-    The proof has all keys that were proven together.
-
-    `open-proof` reads it as well, because it has the fields of a node's answer.
+    The proof covers all keys that were proven together. The file has the fields of a node's answer,
+    so that `open-proof` can read it.
     """
     proof = costs.newest.whole
     request = joined(RelayProofRequest(tuple(cost.asked for cost in proof.keys)))
@@ -69,6 +68,7 @@ def document(costs: Costs) -> dict[str, Any]:
 
 
 def _part(proof: RequestProof) -> dict[str, object]:
+    """Return the size of a proof in bytes, and its shares of a block and of the smallest budget."""
     return {
         "nodes": len(proof.nodes),
         "bytes": proof.size,
@@ -80,6 +80,7 @@ def _part(proof: RequestProof) -> dict[str, object]:
 
 
 def _key(costs: Costs, cost: KeyCost) -> dict[str, object]:
+    """Return a key with its sizes in bytes. `trie` is null for a key of the top trie."""
     child = cost.asked if isinstance(cost.asked, ChildKey) else None
     return {
         "name": costs.names.name(cost.asked),

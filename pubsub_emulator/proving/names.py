@@ -33,7 +33,7 @@ class OwnNames:
     def __init__(self, storage: StorageNames | None = None) -> None:
         self._storage = storage
         self._resolved: dict[bytes, str] = {}
-        """The names that were resolved, which keys without metadata would not have."""
+        """The names by which the caller asked, by key. They are the only names without metadata."""
 
     def key(self, text: str) -> bytes:
         """Return the storage key of a name. Raises `ClientError`, `InputError`."""
@@ -107,6 +107,10 @@ def names_from(place: str, seconds: float) -> OwnNames:
 
 
 def _metadata(place: str, seconds: float) -> Metadata:
+    """Return the metadata of a node, or that in a file, as bytes or as a node's answer in hex.
+
+    Raises `InputError`, `ClientError`.
+    """
     if is_url(place):
         from pubsub_emulator.client.live_state import BlockingNode
         from pubsub_emulator.client.request_states import ChainStates
@@ -116,7 +120,7 @@ def _metadata(place: str, seconds: float) -> Metadata:
             return states.metadata(states.block())
     data = read_bytes(Path(place), MOST_METADATA, InputError)
     if not data.startswith(b"meta"):
-        # The text of an answer: the longest run of digits.
+        # The text of a node's answer has the metadata as 0x and digits in quotation marks.
         text = data.decode("ascii", "replace").strip()
         start = text.find("0x")
         digits = text[start + 2 :].split('"', 1)[0].strip() if start >= 0 else ""

@@ -40,18 +40,19 @@ class AttributedProof:
 
     proof: NodeProof
     root: Hash
-    found: shares.Attribution
+    attribution: shares.Attribution
     names: OwnNames
 
     def name(self, part: shares.ProofShare) -> str:
-        """Return a part in words: a key of the top trie by the chain's metadata."""
-        is_top = part.key is not None and part.trie == shares.TOP
-        return self.names.top_name(part.key) if is_top and part.key is not None else part.name
+        """Return a part in words. A key of the top trie has the name that the metadata gives it."""
+        if part.key is not None and part.trie == shares.TOP:
+            return self.names.top_name(part.key)
+        return part.name
 
     @property
     def has_unread(self) -> bool:
-        """Whether some of its bytes were needed for nothing."""
-        return any(part.kind == "unread" for part in self.found.parts)
+        """Whether the proof has bytes that no key needs."""
+        return any(part.kind == "unread" for part in self.attribution.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Wanted:
 
 
 INFERRED: Final = Wanted()
-"""No keys: those of the request in a file, or else the keys that the proof itself shows."""
+"""The keys of the request in a file, or without a request those that the proof itself shows."""
 
 
 def open_proofs(
@@ -81,8 +82,8 @@ def open_proofs(
 ) -> list[AttributedProof]:
     """Return the proofs in files of a node's answers, with their bytes attributed to keys.
 
-    `root` is the state root, or a header in the files is the proven block's. `metadata` is a node
-    or a file by which keys have names.
+    `root` is the state root. By default it is taken from the block's header, which must be among
+    the files. `metadata` is a node or a file by which keys have names.
 
     Raises `NodeDataError`, `ProofError`, and `InputError`, `ClientError` for a request or names
     that cannot be used.
@@ -124,7 +125,7 @@ HEADER: Final = ("", "what", "nodes", "own bytes", "whole path", "value")
 
 def head(opened: AttributedProof) -> list[str]:
     """Return the sizes of a proof in words."""
-    attribution = opened.found
+    attribution = opened.attribution
     proof = opened.proof
     of_block = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
     nodes = counted(attribution.nodes, "node")
@@ -142,20 +143,27 @@ def head(opened: AttributedProof) -> list[str]:
 def rows(opened: AttributedProof) -> list[tuple[object, ...]]:
     """Return a row for each part of a proof."""
     table_rows: list[tuple[object, ...]] = []
-    for part in opened.found.parts:
+    for part in opened.attribution.parts:
         path = "" if part.path_bytes is None else part.path_bytes
         table_rows.append(
-            (part.kind, _what(opened, part), part.nodes, part.weight, path, _said(part))
+            (
+                part.kind,
+                _part_words(opened, part),
+                part.nodes,
+                part.weight,
+                path,
+                _value_words(part),
+            )
         )
     return table_rows
 
 
 def unneeded(opened: AttributedProof) -> list[str]:
     """Return a line for each node that is not needed."""
-    unread = [f"unread node {hexed(node_hash)}" for node_hash in opened.found.unread]
+    unread = [f"unread node {hexed(node_hash)}" for node_hash in opened.attribution.unread]
     unplaced = [
         f"unplaced node {hexed(node_hash)}: no node of the proof leads to it"
-        for node_hash in opened.found.unplaced
+        for node_hash in opened.attribution.unplaced
     ]
     return unread + unplaced
 
@@ -167,12 +175,12 @@ def _requested(
     request: str | None,
     names: OwnNames,
 ) -> dict[bytes, list[bytes]]:
-    """Return the keys that the caller asks for, by trie. It is empty if it names none."""
+    """Return the keys that the caller names, by trie. Without keys, the result is empty."""
     keys_by_trie: dict[bytes, list[bytes]] = {}
     if request is not None:
-        whole = request_of(request, names, SECONDS)
-        keys_by_trie[shares.TOP] = list(whole.top())
-        for trie, trie_keys in whole.children().items():
+        proof_request = request_of(request, names, SECONDS)
+        keys_by_trie[shares.TOP] = list(proof_request.top())
+        for trie, trie_keys in proof_request.children().items():
             keys_by_trie[trie] = list(trie_keys)
     if top:
         keys_by_trie.setdefault(shares.TOP, []).extend(names.key(text) for text in top)
@@ -200,8 +208,8 @@ def _attribute(
     if trie != shares.TOP:
         # This raises if the proof does not show the trie's root.
         shares.attribute_reads(root, proof.nodes, {trie: ()})
-    # Without a request, it may be a subscriber's own proof, which omits nodes that the chain has
-    # stored.
+    # Without a request, this may be the proof in a subscriber's block. Such a proof omits the nodes
+    # that the subscriber has in its cache.
     attribution = shares.attribute(root, proof.nodes, absences=True, cached=True)
     if trie != shares.TOP and not any(part.trie == trie for part in attribution.parts):
         for part in attribution.parts:
@@ -229,13 +237,14 @@ def _child_key(text: str) -> bytes:
 
 
 def _hex(option: str, text: str) -> bytes:
+    """Parse the hexadecimal value of an option. Raises `NodeDataError`."""
     try:
         return bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
         raise NodeDataError(f"{option} {text}: not hex") from None
 
 
-def _said(part: shares.ProofShare) -> str:
+def _value_words(part: shares.ProofShare) -> str:
     """Return the value of a key in words. A publisher's entry is decoded."""
     if part.state == "not proven":
         return "its value is not in the proof"
@@ -253,8 +262,8 @@ def _said(part: shares.ProofShare) -> str:
     return words(part.value, _PREVIEW)
 
 
-def _what(opened: AttributedProof, part: shares.ProofShare) -> str:
-    """Return a part in words. A key leaves room for figures, and `--json` has it whole."""
+def _part_words(opened: AttributedProof, part: shares.ProofShare) -> str:
+    """Return a part in words. A long key is cut to leave room for figures."""
     name = opened.name(part)
     if part.key is None:
         return name
@@ -262,7 +271,8 @@ def _what(opened: AttributedProof, part: shares.ProofShare) -> str:
 
 
 def _as_json(opened: AttributedProof) -> dict[str, object]:
-    attribution = opened.found
+    """Return a proof with its parts and the hashes of unneeded nodes, in bytes and in hex."""
+    attribution = opened.attribution
     proof = opened.proof
     block = None if proof.at is None else hexed(proof.at)
     place = {"place": proof.place, "block": block, "state_root": hexed(opened.root)}
@@ -280,17 +290,18 @@ def _as_json(opened: AttributedProof) -> dict[str, object]:
 
 
 def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
-    trie = None if part.trie == shares.TOP else hexed(part.trie)
-    key, value = (None if data is None else hexed(data) for data in (part.key, part.value))
-    place = {
+    """Return a part with its sizes in bytes. The trie of a key of the top trie is null."""
+    return {
         "kind": part.kind,
         "name": name,
-        "trie": trie,
-        "key": key,
+        "trie": None if part.trie == shares.TOP else hexed(part.trie),
+        "key": None if part.key is None else hexed(part.key),
         "state": part.state,
-        "value": value,
+        "value": None if part.value is None else hexed(part.value),
+        "nodes": part.nodes,
+        "bytes": part.weight,
+        "path_bytes": part.path_bytes,
     }
-    return {**place, "nodes": part.nodes, "bytes": part.weight, "path_bytes": part.path_bytes}
 
 
 def _tree(opened: AttributedProof) -> list[Drawn]:
@@ -299,7 +310,7 @@ def _tree(opened: AttributedProof) -> list[Drawn]:
     Each child trie is below the key that stores its root.
     """
     keys: dict[bytes, list[shares.ProofShare]] = {}
-    for part in opened.found.parts:
+    for part in opened.attribution.parts:
         if part.key is not None:
             keys.setdefault(part.trie, []).append(part)
     below = {
@@ -307,7 +318,7 @@ def _tree(opened: AttributedProof) -> list[Drawn]:
         for trie, parts in keys.items()
         if trie != shares.TOP
     }
-    unread = frozenset(opened.found.unread)
+    unread = frozenset(opened.attribution.unread)
     nodes = {blake2_256(node): node for node in opened.proof.nodes}
     sources = Sources(nodes, used=lambda name: Fate.UNUSED if name in unread else Fate.PROVEN)
     return draw(opened.root, _asked(keys.get(shares.TOP, []), below), sources)

@@ -140,6 +140,7 @@ def _decoded(place: str, text: str) -> RelayProofRequest:
 
 
 def _hex(place: str, text: str) -> bytes:
+    """Parse hexadecimal digits. `place` names them in the `InputError` for other text."""
     try:
         return unhex(text)
     except ValueError:

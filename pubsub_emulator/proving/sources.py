@@ -46,10 +46,11 @@ MOST_NODES: Final = 512 * 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks of a call: the newest `count`, or those up to `last`."""
+    """The blocks in which a request is proven."""
 
     count: int = 1
     last: int | None = None
+    """The height of the last block, `None` for the newest one."""
     asked: bool = False
     """Whether the caller names blocks."""
 
@@ -97,7 +98,7 @@ class NodeStateSource:
     blocks: "list[BlockAt]"
     names: OwnNames
     kept: "KeptAnswers | None" = None
-    """Keeps the answers about each block that was proven, also if a later block fails."""
+    """Stores the node's answers about each proven block, also if a later block fails."""
 
     def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
         """Yield the cost in each block. Raises `ClientError`, `StateUnavailable`."""
@@ -108,6 +109,7 @@ class NodeStateSource:
             yield cost
 
     def _cost(self, block: "BlockAt", request: RelayProofRequest, para: ParaId | None) -> BlockCost:
+        """Fetch the nodes of a block and return the cost. Raises `StateUnavailable`."""
         number = block.header.number
         nodes = self.states.nodes(block, request, para)
         state = Provable.of_nodes(Hash(block.header.state_root), nodes)
@@ -122,22 +124,24 @@ class NodeStateSource:
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """A state at hand."""
+    """The relay state of a block, without a node to ask for more of it."""
 
     number: int
     block: Hash | None
+    """The block's hash, `None` if it is not known."""
     state: Provable
 
 
 @dataclass(slots=True)
 class StatesSource:
-    """States at hand, oldest first."""
+    """Relay states from a file, a history or a run."""
 
     states: tuple[KnownState, ...]
+    """The states, the oldest first."""
     names: OwnNames
 
     def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
-        """Yield the cost in each state. Raises `InputError` if a state is not known so far."""
+        """Yield the cost in each state. Raises `InputError` if a state lacks nodes of a key."""
         for known in self.states:
             try:
                 yield cost_of(known.state, known.number, known.block, request, para)
@@ -166,7 +170,7 @@ def opened(
     Raises `InputError`, `ClientError`, and the errors of the reader of the source's kind.
     """
     if is_url(source):
-        with _node(source, blocks, metadata, seconds, cache) as node_source:
+        with _node(source, blocks, metadata, seconds=seconds, cache=cache) as node_source:
             yield node_source
         return
     names = fixed_names() if metadata is None else names_from(metadata, seconds)
@@ -175,8 +179,17 @@ def opened(
 
 @contextmanager
 def _node(
-    source: str, blocks: Blocks, metadata: str | None, seconds: float, cache: Path | None
+    source: str,
+    blocks: Blocks,
+    metadata: str | None,
+    *,
+    seconds: float,
+    cache: Path | None,
 ) -> Iterator[NodeStateSource]:
+    """Yield the blocks of the node at a URL while the context lasts.
+
+    Raises `InputError` if it is a parachain's node, and `ClientError`.
+    """
     from pubsub_emulator.client.kept_answers import KeptAnswers
     from pubsub_emulator.client.live_state import BlockingNode
     from pubsub_emulator.client.places import url_and_block
@@ -273,6 +286,7 @@ def _file(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
 
 
 def _session(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
+    """Play a session and yield the newest states of its relay chain."""
     from pubsub_emulator.session import saved
 
     recorders: list[_LastStates] = []
@@ -308,19 +322,20 @@ def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
     networks: set[str] = set()
     for row in history.rows(history.files(schema.RELAY_HEADERS), faults):
         networks.add(row["network"])
-        name = None if row["hash"] is None else Hash(row["hash"])
-        roots[row["number"]] = (name, Hash(row["storage_root"]))
+        block_hash = None if row["hash"] is None else Hash(row["hash"])
+        roots[row["number"]] = (block_hash, Hash(row["storage_root"]))
     if faults:
         raise InputError(f"{path}: {faults[0].path}: {faults[0].error}")
     if len(networks) > 1:
         raise InputError(f"{path}: it has several networks: {', '.join(sorted(networks))}")
     if blocks.last is None:
-        # Blocks prove the states of older relay blocks, so those of the newest are not known.
+        # Parachain blocks prove states of older relay blocks, so the history lacks the nodes of the
+        # newest states.
         numbers = sorted(number for number, (_, root) in roots.items() if root in nodes)
     else:
         numbers = sorted(number for number in roots if number <= blocks.last)
     if not numbers:
         raise InputError(f"{path}: it has none of the requested relay blocks")
     for number in numbers[-blocks.count :]:
-        name, root = roots[number]
-        yield KnownState(number, name, Provable.of_nodes(root, nodes))
+        block_hash, root = roots[number]
+        yield KnownState(number, block_hash, Provable.of_nodes(root, nodes))

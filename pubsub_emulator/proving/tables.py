@@ -49,6 +49,7 @@ def as_markdown(costs: Costs) -> str:
 
 
 def _sizes_table(costs: Costs) -> CostTable:
+    """Return the sizes of each part in one block, or their range over several blocks."""
     titles = tuple(title for title, _ in _LIMITS)
     if len(costs.blocks) == 1:
         rows = [
@@ -74,6 +75,7 @@ def _sizes_table(costs: Costs) -> CostTable:
 
 
 def _keys_table(costs: Costs) -> CostTable:
+    """Return the sizes of each key in bytes, and how often its path changed in several blocks."""
     changes = costs.changes()
     header: tuple[str, ...] = (
         "key",

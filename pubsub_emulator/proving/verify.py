@@ -36,13 +36,13 @@ class Verified:
     root: Hash
     keys: tuple[VerifiedKey, ...]
     nodes: int
-    """The number of nodes, repetitions included."""
+    """The number of nodes in the proof. A repeated node counts each time."""
     size: int
     """The bytes of all nodes, without their lengths."""
     unneeded: tuple[Hash, ...]
     """The nodes that no key needs."""
     repeated: int
-    """The number of nodes that are there already."""
+    """The number of nodes that are equal to an earlier one."""
 
     @property
     def is_exact(self) -> bool:
