@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result: the first side is the one that the others are compared with."""
+    """The figures of several sides. All other sides are compared with the first one."""
 
     labels: tuple[str, ...]
     """The names of the sides, all different."""
@@ -57,8 +57,8 @@ def compare(
     """
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         # All places are looked at before the first network runs, which can take minutes.
-        openers = [opener(text, scenario, rules, stage) for text in places]
-        sides = [opened(Path(folder) / str(index)) for index, opened in enumerate(openers)]
+        openers = [opener(text, scenario, rules=rules, stage=stage) for text in places]
+        sides = [open_side(Path(folder) / str(index)) for index, open_side in enumerate(openers)]
         lines = lines_of([side.figures for side in sides])
         names = [side.label for side in sides]
         labels = [
@@ -79,7 +79,9 @@ def changes_figure(labels: Sequence[str], lines: Sequence[ComparedFigure]) -> Fi
     if not rows:
         return None
     title = f"Change against {labels[0]}"
-    return Figure("changes", title, tuple(rows), "change, %", "figure", "side", bars=True)
+    return Figure(
+        "changes", title, tuple(rows), x="change, %", y="figure", series="side", bars=True
+    )
 
 
 def _first(labels: Sequence[str], sides: Sequence[Side]) -> dict[str, list[str]]:
@@ -106,21 +108,17 @@ def as_markdown(compared: Comparison, lines: Sequence[ComparedFigure]) -> str:
     for label, reasons in compared.first.items():
         if reasons:
             heading = f"The first block in which {marked(label)} differs from {marked(labels[0])}:"
-            parts += [
-                "",
-                heading,
-                "",
-                *(f"    {safe(line)}" for line in reasons),
-            ]  # a fence could be closed by a line
+            # The code block is indented, because a line could close a fence.
+            parts += ["", heading, "", *(f"    {safe(line)}" for line in reasons)]
     return "\n".join(parts)
 
 
 def _document(line: ComparedFigure) -> dict[str, object]:
-    shares = [line.share(side) for side in range(1, len(line.values))]
-    return {
-        "values": list(line.values),
-        "change": [line.change(side) for side in range(1, len(line.values))],
-        "percent": [
-            None if share is None or share == float("inf") else round(share, 3) for share in shares
-        ],
-    }
+    """Return a line as a JSON object. A percentage is null if it is unknown or infinite."""
+    changes: list[float | None] = []
+    percentages: list[float | None] = []
+    for side in range(1, len(line.values)):
+        share = line.share(side)
+        changes.append(line.change(side))
+        percentages.append(None if share is None or share == float("inf") else round(share, 3))
+    return {"values": list(line.values), "change": changes, "percent": percentages}

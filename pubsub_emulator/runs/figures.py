@@ -8,6 +8,7 @@ from typing import Any, Final
 from pubsub_emulator.files.shown import marked
 
 Figures = dict[str, float]
+"""Figures by name. A unit is part of the name."""
 
 _CHAIN: Final = {
     "blocks": "parachain blocks",
@@ -23,7 +24,9 @@ _CHAIN: Final = {
     "ref_time": "parachain ref_time, ps",
     "proof_size": "parachain proof_size, bytes",
 }
+"""The names of the figures that are sums over all parachains, by their fields in a summary."""
 _PUBLISHER: Final = {"published": "publishes", "expired": "expiries", "deleted": "deletions"}
+"""The names of the figures that are sums over all publishers, by their fields in a summary."""
 
 
 def of_run(summary: Mapping[str, object]) -> Figures:
@@ -34,44 +37,47 @@ def of_run(summary: Mapping[str, object]) -> Figures:
     document: Any = summary
     chains = list(document.get("chains", {}).values())
     publishers = list(document.get("publishers", {}).values())
-    out: Figures = {"relay blocks": document.get("relay_blocks", 0)}
-    for name, called in _CHAIN.items():
-        out[called] = sum(entry[name] for entry in chains if name in entry)
-    out["budget unused, bytes"] = sum(
+    figures: Figures = {"relay blocks": document.get("relay_blocks", 0)}
+    for field, name in _CHAIN.items():
+        figures[name] = sum(entry[field] for entry in chains if field in entry)
+    figures["budget unused, bytes"] = sum(
         max(entry["budget_bytes"] - entry["used_bytes"], 0) for entry in chains
     )
     if chains and "latency" in chains[0]:
-        out["latency, blocks"] = round(
-            sum(entry["latency"] for entry in chains) / max(out["deliveries"], 1), 3
-        )
-        out["latency at most, blocks"] = max(entry["latest"] for entry in chains)
-    for name, called in _PUBLISHER.items():
-        out[called] = sum(entry[name] for entry in publishers)
+        # The field is the sum of the latencies of all deliveries.
+        latency = sum(entry["latency"] for entry in chains)
+        figures["latency, blocks"] = round(latency / max(figures["deliveries"], 1), 3)
+        figures["latency at most, blocks"] = max(entry["latest"] for entry in chains)
+    for field, name in _PUBLISHER.items():
+        figures[name] = sum(entry[field] for entry in publishers)
     for entry in publishers:
         for reason, count in entry["failed"].items():
-            out[f"publishes failed: {reason}"] = out.get(f"publishes failed: {reason}", 0) + count
+            name = f"publishes failed: {reason}"
+            figures[name] = figures.get(name, 0) + count
     if "expiry_lag" in document:
-        lags = {int(lag): count for lag, count in document["expiry_lag"].items()}
-        out["expiry lag, blocks"] = round(
-            sum(lag * n for lag, n in lags.items()) / max(sum(lags.values()), 1), 3
-        )
-        out["expiry lag at most, blocks"] = max(lags, default=0)
-    for where, called in (("weight", ""), ("heaviest_block", " of the heaviest block")):
-        if where in document:
-            out[f"relay ref_time, ps{called}"] = document[where]["ref_time"]
-            out[f"relay proof_size, bytes{called}"] = document[where]["proof_size"]
+        expiries_by_lag = {int(lag): count for lag, count in document["expiry_lag"].items()}
+        expiries = sum(expiries_by_lag.values())
+        total_lag = sum(lag * count for lag, count in expiries_by_lag.items())
+        figures["expiry lag, blocks"] = round(total_lag / max(expiries, 1), 3)
+        figures["expiry lag at most, blocks"] = max(expiries_by_lag, default=0)
+    for field, suffix in (("weight", ""), ("heaviest_block", " of the heaviest block")):
+        if field in document:
+            figures[f"relay ref_time, ps{suffix}"] = document[field]["ref_time"]
+            figures[f"relay proof_size, bytes{suffix}"] = document[field]["proof_size"]
     if "deposits" in document:
-        out["deposits, plancks"] = document["deposits"]
-    return out | {f"refused: {name}": count for name, count in document.get("verdicts", {}).items()}
+        figures["deposits, plancks"] = document["deposits"]
+    for verdict, count in document.get("verdicts", {}).items():
+        figures[f"refused: {verdict}"] = count
+    return figures
 
 
 def of_audit(run_report: Mapping[str, object]) -> Figures:
     """Return the figures in an audit's `run_report.json`."""
     report: Any = run_report
-    out: Figures = {name: report[name] for name in ("candidates", "judged", "read_errors")}
-    out["proof bytes"] = report["proof_bytes"]
-    out |= {f"findings: {name}": count for name, count in report["findings"].items()}
-    return out | {f"finding: {name}": count for name, count in report["codes"].items()}
+    figures: Figures = {name: report[name] for name in ("candidates", "judged", "read_errors")}
+    figures["proof bytes"] = report["proof_bytes"]
+    figures |= {f"findings: {severity}": count for severity, count in report["findings"].items()}
+    return figures | {f"finding: {code}": count for code, count in report["codes"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +117,19 @@ class ComparedFigure:
         return any(share is None or abs(share) > tolerance for share in shares)
 
     def cells(self) -> tuple[str, ...]:
-        """Return the cells of the line in a table."""
-        out = [self.name, _figure(self.values[0])]
+        """Return the cells of the line in a table. The columns are those of `header`."""
+        cells = [self.name, _figure(self.values[0])]
         for side in range(1, len(self.values)):
             change = self.change(side)
             share = self.share(side)
-            percent = (
-                "" if share is None or share == float("inf") or not change else f"{share:+.1f} %"
-            )
-            out += [
-                _figure(self.values[side]),
-                "" if not change else f"{round(change, 3):+,}",
-                percent,
-            ]
-        return tuple(out)
+            difference = ""
+            percent = ""
+            if change:
+                difference = f"{round(change, 3):+,}"
+                if share is not None and share != float("inf"):
+                    percent = f"{share:+.1f} %"
+            cells += [_figure(self.values[side]), difference, percent]
+        return tuple(cells)
 
 
 def lines_of(sides: Sequence[Figures]) -> list[ComparedFigure]:

@@ -15,10 +15,10 @@ from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.spark_audit.compare import HistoryRecord, RecordedBlock
 
 _MOST: Final = 4
-
+"""The maximum number of differing deliveries that are described."""
 
 Names = tuple[str, str]
-"""What the two sides are called."""
+"""The names of the two sides."""
 
 
 def first_difference(a: Path, b: Path, names: Names) -> list[str]:
@@ -52,29 +52,29 @@ def _blocks(record: HistoryRecord) -> Iterator[RecordedBlock]:
 
 
 def _reasons(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
+    """Yield a line for each difference of two blocks. Equal results yield nothing."""
     fields, other_fields = (block.fields() | {"chain": block.chain} for block in (a, b))
     for name in ("chain", "relay parent", "verdict"):
         if fields[name] != other_fields[name]:
             yield f"  {name}: {fields[name]} in {names[0]}, {other_fields[name]} in {names[1]}"
     yield from _deliveries(a, b, names)
-    proofs = [block.candidate.inherent.proof for block in (a, b)]
-    counts = [(len(proof), sum(map(len, proof))) for proof in proofs]
-    if counts[0] != counts[1]:
-        sizes = (
-            f"{nodes} nodes of {size:,} bytes in {name}"
-            for (nodes, size), name in zip(counts, names, strict=True)
-        )
-        yield f"  proof: {', '.join(sizes)}"
+    sizes = [_proof_size(block) for block in (a, b)]
+    if sizes[0] != sizes[1]:
+        yield f"  proof: {sizes[0]} in {names[0]}, {sizes[1]} in {names[1]}"
 
 
-def _deliveries_by_key(block: RecordedBlock) -> dict[tuple[object, object], tuple[object, ...]]:
-    """Return the other columns of a block's deliveries by publisher and key."""
-    return {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
+def _proof_size(block: RecordedBlock) -> str:
+    """Return the number and the bytes of a proof's nodes in words."""
+    proof = block.candidate.inherent.proof
+    return f"{len(proof)} nodes of {sum(map(len, proof)):,} bytes"
 
 
 def _deliveries(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
-    deliveries = _deliveries_by_key(a)
-    other_deliveries = _deliveries_by_key(b)
+    """Yield lines about the items that two blocks deliver differently, or only one of them."""
+    deliveries, other_deliveries = (
+        {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
+        for block in (a, b)
+    )
     differing = [
         item
         for item in sorted({**deliveries, **other_deliveries}, key=str)
@@ -84,7 +84,8 @@ def _deliveries(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[st
         place = f"publisher {item[0]}, key {words(item[1], 8)}"
         if item not in deliveries or item not in other_deliveries:
             kind = (deliveries.get(item) or other_deliveries[item])[0]
-            yield f"  delivery: {place}: {kind} only in {names[item not in deliveries]}"
+            side = names[0] if item in deliveries else names[1]
+            yield f"  delivery: {place}: {kind} only in {side}"
             continue
         first = _delivery(deliveries[item])
         second = _delivery(other_deliveries[item])
@@ -95,11 +96,15 @@ def _deliveries(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[st
 
 
 def _delivery(facts: tuple[object, ...]) -> str:
+    """Return a delivery in words: kind, remaining lifetime, failure and the entry's hash."""
     kind, entry, lifetime, failed = facts
-    state = lifetime if isinstance(lifetime, bytes) else b""
-    remaining = {1: f"valid for {int.from_bytes(state[1:], 'little')} blocks", 2: "timed out"}.get(
-        state[0] if state else 0
-    )
+    remaining = None
+    # The lifetime is the SCALE encoding of `TtlState`: 1 and the number of blocks if the entry is
+    # valid for a time, and 2 if it has timed out.
+    if isinstance(lifetime, bytes) and lifetime[:1] == b"\1":
+        remaining = f"valid for {int.from_bytes(lifetime[1:], 'little')} blocks"
+    elif isinstance(lifetime, bytes) and lifetime[:1] == b"\2":
+        remaining = "timed out"
     parts = (
         str(kind),
         remaining,

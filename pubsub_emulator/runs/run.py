@@ -26,7 +26,7 @@ ARROW: Final = "pyarrow"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run."""
+    """A finished run with its summary."""
 
     scenario: Scenario
     summary: Summary
@@ -86,7 +86,8 @@ def simulate(
             observers.append(open_writer.enter_context(writer))
         recorders: list[Recorder] = []
 
-        def begun(simulation: Simulation) -> None:
+        def begin(simulation: Simulation) -> None:
+            """Attach all observers to a network before its first block."""
             for observer in observers:
                 simulation.network.observe(observer)
             if explorer:
@@ -94,10 +95,10 @@ def simulate(
 
         if session is None:
             simulation = Simulation(scenario, rules=rules)
-            begun(simulation)
+            begin(simulation)
             simulation.run(advance)
         else:
-            simulation = saved.play(session, begun, advance, rules).simulation
+            simulation = saved.play(session, begin, advance, rules).simulation
             simulation.network.finish()
     for recorder in recorders:
         (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")

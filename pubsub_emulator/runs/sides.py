@@ -33,7 +33,7 @@ REPORT: Final = "run_report.json"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the compared things: its name, its figures, and its history if it has one."""
+    """One side of a comparison, with its name, its figures and perhaps its history."""
 
     label: str
     figures: Figures
@@ -71,21 +71,22 @@ def opener(
 
 
 def _runner(label: str, name: str, rules: Rules, stage: Stage) -> Callable[[Path], Side]:
+    """Return the function that runs the scenario `name` by `rules` and returns its side."""
     scenario = find_scenario(name, rules)
 
     def run(folder: Path) -> Side:
         history = find_spec(ARROW) is not None
         folder.mkdir()
-        done = simulate(scenario, folder, history=history, rules=rules, stage=stage)
-        return Side(label, of_run(done.document()), folder / HISTORY if history else None)
+        result = simulate(scenario, folder, history=history, rules=rules, stage=stage)
+        return Side(label, of_run(result.document()), folder / HISTORY if history else None)
 
     return run
 
 
 def _ensure_output(path: Path) -> None:
     """Check that a folder is an output that can be compared. Raises `InputError`."""
-    of_a_run = path.parent if path.name == HISTORY else path
-    marks = (path / REPORT, path / MARKER, of_a_run / MARKER)
+    run_folder = path.parent if path.name == HISTORY else path
+    marks = (path / REPORT, path / MARKER, run_folder / MARKER)
     if not any(mark.is_file() for mark in marks) and not (path / "_commits").is_dir():
         raise InputError(
             f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)"
@@ -93,31 +94,33 @@ def _ensure_output(path: Path) -> None:
 
 
 def _of_folder(path: Path) -> Side:
+    """Return the side of an audit, a run or a history. The history of a run counts as the run."""
     if (path / REPORT).is_file():
         return Side(path.name, _figures(path / REPORT, of_audit))
-    of_a_run = path
+    run_folder = path
     if path.name == HISTORY and not (path / MARKER).is_file():
-        of_a_run = path.parent
-    if (of_a_run / MARKER).is_file():
-        history = of_a_run / HISTORY
+        run_folder = path.parent
+    if (run_folder / MARKER).is_file():
+        history = run_folder / HISTORY
         return Side(
-            of_a_run.name,
-            _figures(of_a_run / MARKER, of_run),
+            run_folder.name,
+            _figures(run_folder / MARKER, of_run),
             history if history.is_dir() else None,
         )
     return Side(path.name, _of_history(path), path)
 
 
 def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
+    """Return the figures in a JSON file. Raises `InputError` if a figure is missing or infinite."""
     document = read_json(path, error=InputError)
     try:
         figures = figures_in(document)
-        sound = all(map(isfinite, figures.values()))
+        all_finite = all(map(isfinite, figures.values()))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path}: not a file that this program wrote: {type(error).__name__}: {error}"
         ) from error
-    if not sound:
+    if not all_finite:
         raise InputError(f"{path}: not a file that this program wrote: a figure is not a number")
     return figures
 
@@ -146,7 +149,10 @@ def _of_history(path: Path) -> Figures:
 
 
 def _revision(text: str) -> str:
-    """Return a revision of the git repository of the current directory. Raises `InputError`."""
+    """Check that the git repository of the current directory has a revision, and return its name.
+
+    Raises `InputError`.
+    """
     if text.startswith("-"):
         raise InputError(f"{REVISION}{text}: not a revision")
     _call("git", "rev-parse", "--verify", f"{text}^{{commit}}")
@@ -162,8 +168,8 @@ def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
     with tarfile.open(
         fileobj=BytesIO(_call("git", "archive", "--format=tar", revision))
     ) as archive:
-        # Python has the filter since 3.11.4. Older releases extract without it, which is acceptable
-        # because the files are from the user's own repository.
+        # Python has the filter since 3.11.4. Older releases extract without the filter, which is
+        # acceptable because the files are from the user's own repository.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tree)  # noqa: S202  # filtered where Python can
     _call(
@@ -188,6 +194,10 @@ def _importing(tree: Path) -> dict[str, str]:
 def _call(
     *arguments: str, folder: Path | None = None, environment: dict[str, str] | None = None
 ) -> bytes:
+    """Run a program and return its output.
+
+    Raises `InputError` if it is missing or fails, with the last line of its errors.
+    """
     try:
         done = subprocess.run(  # noqa: S603  # no shell
             arguments, cwd=folder, env=environment, capture_output=True, check=False
