@@ -52,7 +52,8 @@ class Names:
         if name is None:
             return False
         known = {self.host.lower(), *(alias.lower() for alias in self.names)}
-        # Only names can be rebound. So every address is accepted if other machines can connect.
+        # An attacker can rebind a name but not an address. So every address is accepted if other
+        # machines can connect.
         return (
             self.any_host
             or is_loopback(name)
@@ -61,7 +62,7 @@ class Names:
         )
 
     def has_origin(self, origin: str | None, host: str | None = None) -> bool:
-        """Return whether a page of an origin may call. A program, which sends no origin, may.
+        """Return whether a page of an origin may call. Programs send no origin and may call.
 
         `host` is the `Host` of the request, which `has_host` accepted. A page whose origin has the
         same name and port is the server's own.
@@ -101,6 +102,7 @@ def guard(names: Names, *types: str) -> Middleware:
     async def let_in(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        """Answer a request by its handler, unless the guard refuses it."""
         host = request.headers.get(hdrs.HOST)
         if not names.has_host(host):
             raise _refused(web.HTTPForbidden, "the Host header does not name this server")
@@ -122,15 +124,16 @@ def guard(names: Names, *types: str) -> Middleware:
 def let_read(app: web.Application, names: Names) -> None:
     """Let pages of the named origins read the answers of an application (CORS).
 
-    Before requests that forms cannot send, browsers ask with OPTIONS. A middleware answers that,
-    because it does not concern a route. The application must have the guard, and it must be the
-    last middleware before this call.
+    Before a request that a form cannot send, a browser asks with OPTIONS (a preflight request). A
+    middleware answers it for all routes. The application must have the guard as its last middleware
+    before this call.
     """
 
     @web.middleware
     async def answer_options(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        """Answer a preflight request of a named origin, and leave all others to their handlers."""
         is_preflight = request.method == hdrs.METH_OPTIONS and names.is_named(
             request.headers.get(hdrs.ORIGIN)
         )
@@ -139,6 +142,7 @@ def let_read(app: web.Application, names: Names) -> None:
         return await handler(request)
 
     async def add_origin(request: web.Request, response: web.StreamResponse) -> None:
+        """Add the headers by which a browser lets a page of a named origin read the answer."""
         origin = request.headers.get(hdrs.ORIGIN)
         response.headers.add(hdrs.VARY, hdrs.ORIGIN)
         if origin is not None and names.is_named(origin):

@@ -28,7 +28,7 @@ MOST_LINE: Final = 8_190
 
 
 class CannotListen(PubsubError):
-    """A port that cannot be listened on."""
+    """The server cannot listen on a port."""
 
     is_infrastructure = True
 

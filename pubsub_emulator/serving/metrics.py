@@ -8,7 +8,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 def sample(name: str, value: float, labels: Labels = ()) -> str:
-    """Return the line of one value."""
+    """Return the line of one value of a metric."""
     label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
     return f"{name}{{{label_text}}} {value}" if label_text else f"{name} {value}"
 
@@ -22,7 +22,7 @@ def family(name: str, kind: str, words: str, samples: Iterable[str]) -> Iterator
 
 
 class Histogram:
-    """A histogram, which counts values by bounds and adds them up."""
+    """A histogram: the number of values between each two bounds, and the sum of all values."""
 
     __slots__ = ("bounds", "counts", "total")
 
