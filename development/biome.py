@@ -47,12 +47,12 @@ MAX_COLUMNS = 100
 
 
 def program() -> Path:
-    """Return the path of Biome, which need not be there yet."""
+    """Return the path of Biome's program, whether it is installed or not."""
     return PYTHON.with_name("biome.exe" if os.name == "nt" else "biome")
 
 
 def fetch() -> None:
-    """Fetch Biome, unless it is there in the pinned version.
+    """Fetch Biome, unless the pinned version is installed.
 
     Raises `SetupError` if there is no package for this platform, the registry does not answer, or
     the hash of the package differs.

@@ -74,14 +74,14 @@ def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[s
     `pip install --group` does the same, but needs a newer pip than some Pythons bring.
     """
     groups = pyproject["dependency-groups"]
-    found: list[str] = []
+    texts: list[str] = []
     for name in names:
         for entry in groups[name]:  # type: ignore[index]  # PEP 735: strings, or tables with one key
             if isinstance(entry, dict):
-                found += requirements(pyproject, (entry["include-group"],))
+                texts += requirements(pyproject, (entry["include-group"],))
             else:
-                found.append(entry)
-    return found
+                texts.append(entry)
+    return texts
 
 
 def read_project() -> Project:
@@ -187,8 +187,8 @@ def venv_works() -> bool:
 def displaced() -> str | None:
     """Return the folder that `.venv` imports the project from, if it is not this checkout's.
 
-    It is "nowhere" if the import fails. `pip install .` in `.venv` puts a copy there. Tests would
-    then import the checkout, but programs that they start would import the copy.
+    The folder is "nowhere" if the import fails. `pip install .` in `.venv` would make a copy of the
+    project: tests would import the checkout, but programs that they start would import the copy.
     """
     # With -I, Python looks for installed packages only, not in this folder or PYTHONPATH.
     find = (
@@ -210,7 +210,9 @@ def set_up(job: str, args: list[str]) -> None:
     """
     project = read_project()
     have = installed()
-    have |= {"group:core-test"} if "group:test" in have else set()
+    if "group:test" in have:
+        # The core's tests need less than all tests.
+        have.add("group:core-test")
     elsewhere = displaced() if have else None
     if elsewhere is not None:
         say(
@@ -260,7 +262,9 @@ def _install(job: str, parts: set[str], project: Project) -> None:
 def java_is_here() -> bool:
     """Return whether Spark finds a Java that is new enough."""
     java = shutil.which("java")
-    version = re.search(r'version "(\d+)', quiet(java, "-version").stderr) if java else None
+    if java is None:
+        return False
+    version = re.search(r'version "(\d+)', quiet(java, "-version").stderr)
     return version is not None and int(version.group(1)) >= LEAST_JAVA
 
 

@@ -81,7 +81,7 @@ class House:
                 yield room, other
 
     def shown(self) -> Iterator[tuple[Room, Room]]:
-        """Yield the imports to draw: those that do not follow from others.
+        """Yield the imports to draw, which are those that do not follow from others.
 
         An import follows from others if the imported room is also reached through another room.
         """
@@ -194,6 +194,7 @@ _FILLS = {"pubsub_emulator": "#f3f5f9", "interchain_events": "#eaf3ea"}
 
 
 def _tip(name: str, colour: str) -> str:
+    """Return the definition of an arrow's tip."""
     return (
         f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7"'
         ' markerHeight="7" orient="auto">'
@@ -231,7 +232,7 @@ def _middle(drawn: House, boxes: Mapping[Room, tuple[float, float, float]], room
 
 
 def _corners(boxes: Mapping[Room, tuple[float, float, float]]) -> dict[str, tuple[float, float]]:
-    """Return the place of each package's name: above its highest floor, at the left."""
+    """Return the place of each package's name, which is at the left above its highest floor."""
     corners: dict[str, tuple[float, float]] = {}
     for room, (_, y, _) in boxes.items():
         corners.setdefault(room.package, (_MARGIN, y - 10))
@@ -243,6 +244,7 @@ def _label(package: str, x: float, y: float) -> str:
 
 
 def _box(room: Room, x: float, y: float, width: float) -> str:
+    """Return a room as a box around its name. `x` is the middle of the box, and `y` its top."""
     fill = _FILLS.get(room.package, "#ffffff")
     return (
         f'<rect x="{x - width / 2:.0f}" y="{y:.0f}" width="{width:.0f}" height="{_HEIGHT}" rx="6"'
@@ -283,7 +285,10 @@ def figures(drawn: House) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw a checkout, and return the exit code: 1 if an arrow points up."""
+    """Draw a checkout. Return the exit code, which is 1 if an arrow points up.
+
+    The arguments are the folder of the checkout and the file of the drawing, both optional.
+    """
     root = Path(arguments[0]) if arguments else ROOT
     picture = Path(arguments[1]) if len(arguments) > 1 else PICTURE
     drawn = house(root)

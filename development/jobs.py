@@ -1,4 +1,7 @@
-"""The jobs that `dev.py` runs in the finished set-up: tests, linters, builds, documentation."""
+"""The jobs that `dev.py` runs in the finished set-up: tests, linters, builds, documentation.
+
+A job of several tools, `tool(…) or tool(…)`, ends with the exit code of the first one that fails.
+"""
 
 import contextlib
 import os
@@ -21,35 +24,26 @@ MEMORY_WANTED = 4 << 30
 """Bytes that must be free there."""
 COMPILERS = ("cc", "gcc", "clang", "cl")
 COMPILED_TESTS = (
-    *(
-        "tests/pubsub_emulator/primitives/test_hashing.py",
-        "tests/pubsub_emulator/primitives/test_pubsub_types.py",
-        "tests/pubsub_emulator/primitives/test_scale.py",
-    ),
-    *(
-        "tests/pubsub_emulator/trie",
-        "tests/pubsub_emulator/xcm",
-        "tests/pubsub_emulator/runtime/pallet_subscriber",
-        "tests/pubsub_emulator/runtime/parachain_system/test_verdicts.py",
-    ),
-    *(
-        "tests/pubsub_emulator/runtime/test_storage.py",
-        "tests/pubsub_emulator/runtime/test_message_queue.py",
-        "tests/pubsub_emulator/runtime/relay_chain",
-    ),
-    *(
-        "tests/pubsub_emulator/runtime/pallet_pubsub/test_broadcaster_encoding.py",
-        "tests/pubsub_emulator/collator/test_fuzz.py",
-    ),
-    *(
-        "tests/pubsub_emulator/emulator/test_fixtures.py",
-        "tests/interchain_events/prism/test_wire.py",
-        "tests/interchain_events/prism/test_process.py",
-    ),
+    "tests/pubsub_emulator/primitives/test_hashing.py",
+    "tests/pubsub_emulator/primitives/test_pubsub_types.py",
+    "tests/pubsub_emulator/primitives/test_scale.py",
+    "tests/pubsub_emulator/trie",
+    "tests/pubsub_emulator/xcm",
+    "tests/pubsub_emulator/runtime/pallet_subscriber",
+    "tests/pubsub_emulator/runtime/parachain_system/test_verdicts.py",
+    "tests/pubsub_emulator/runtime/test_storage.py",
+    "tests/pubsub_emulator/runtime/test_message_queue.py",
+    "tests/pubsub_emulator/runtime/relay_chain",
+    "tests/pubsub_emulator/runtime/pallet_pubsub/test_broadcaster_encoding.py",
+    "tests/pubsub_emulator/collator/test_fuzz.py",
+    "tests/pubsub_emulator/emulator/test_fixtures.py",
+    "tests/interchain_events/prism/test_wire.py",
+    "tests/interchain_events/prism/test_process.py",
     "tests/interchain_events/prism/test_vectors.py",
 )
-"""Vectors, traces and properties of bytes, and the tests of the compiled modules (setup.py).
-Nothing else changes when modules are compiled.
+"""The tests whose results could change when modules are compiled (`setup.py`).
+
+They compare bytes with vectors and traces, check properties of bytes, or test compiled modules.
 """
 CHECK_COMPILED = """
 import sys
@@ -60,12 +54,13 @@ from pubsub_emulator.trie import step
 sys.exit(any(not module.__file__.startswith(sys.argv[1]) or module.__file__.endswith(".py")
              for module in (step, wire)))
 """
-"""A program that fails if a module of either package is not compiled, or not in its first argument.
+"""A program that fails if a module of either package is not compiled, or is imported from another
+folder than the first argument.
 """
 RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 """The folders of tests/vectors that the Rust programs read."""
 RUST_PROOFS = "20000"
-"""How many random proofs are compared with sp-trie and trie-db."""
+"""The number of random proofs that are compared with sp-trie and trie-db."""
 
 
 def tool(name: str, *args: str, folder: Path = ROOT) -> int:
@@ -85,7 +80,7 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     if name != "pubsub":
         say(shlex.join((name, *args)))
     sys.stdout.flush()
-    # This is a handler because the tool would inherit an ignored signal.
+    # A handler is set instead of SIG_IGN, because the tool would inherit an ignored signal.
     interrupt = signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     running = subprocess.Popen([path, *args], cwd=folder, env=environment)
     end = signal.signal(signal.SIGTERM, lambda _signal, _frame: running.terminate())
@@ -174,7 +169,8 @@ def compiled() -> int:
 def interop() -> int:
     """Build the programs of `interop/rust` and run them on our data. Return the exit code.
 
-    They read fixtures, vectors and metadata, and judge proofs and fuzz cases that ours judged too.
+    The programs read fixtures, vectors and metadata. They also judge proofs and fuzz cases, and
+    must agree with our verifier.
     """
     say("building interop/rust (minutes, once)")
     manifest = ROOT / "interop" / "rust" / "Cargo.toml"
@@ -236,8 +232,8 @@ def lint() -> int:
 def scripts(folder: Path = ROOT) -> int:
     """Check JavaScript, TypeScript and CSS, and return the exit code.
 
-    If Biome cannot be fetched, they are not checked. That is an error only if the variable CI is
-    set.
+    If Biome cannot be fetched, the files are not checked, which is an error only if the variable CI
+    is set.
     """
     try:
         biome.fetch()

@@ -34,7 +34,7 @@ _HEADING = re.compile(r"^## (\S+) \(", re.MULTILINE)
 _WANTED = ("Author", "License-Expression", "Requires-Python", "Summary")
 """Fields that every distribution of this project states, besides name and version."""
 _MOST_SUMMARY = 512
-"""Characters that an index allows for a summary."""
+"""The maximum number of characters that an index allows for a summary."""
 _BUILD = "import sys\nfrom setuptools import build_meta\nbuild_meta.build_sdist(sys.argv[1])\n"
 
 
@@ -215,7 +215,7 @@ def _record_faults(wheel: Path) -> Iterator[str]:
 
 
 def sdist_faults(files: Sequence[Path]) -> Iterator[str]:
-    """Yield source distributions whose requirements differ from those of their wheel."""
+    """Yield a fault for each source distribution whose requirements differ from its wheel's."""
     for sdist in (file for file in files if file.suffix == ".gz"):
         wheel = sdist.with_name(sdist.name.removesuffix(_ENDS[0]) + _ENDS[1])
         if wheel in files and _requirements(sdist) != _requirements(wheel):
@@ -242,10 +242,12 @@ def _install(folder: Path, wheels: Sequence[Path], version: str) -> None:
         if output.split() != ["pubsub,", "version", version]:
             raise SetupError(f"the installed `pubsub --version` says {output.strip()}")
     _call(both / "pubsub", "prism", "--help", folder=folder)
-    missing = "import sys, importlib.util as u; sys.exit(u.find_spec('interchain_events') is None)"
-    _call(both / "python", "-c", missing, folder=folder)
-    absent = missing.replace("is None", "is not None")
-    _call(alone / "python", "-c", absent, folder=folder)
+    fail_if_missing = (
+        "import sys, importlib.util as u; sys.exit(u.find_spec('interchain_events') is None)"
+    )
+    fail_if_present = fail_if_missing.replace("is None", "is not None")
+    _call(both / "python", "-c", fail_if_missing, folder=folder)
+    _call(alone / "python", "-c", fail_if_present, folder=folder)
     say("installed pubsub-emulator alone, and both distributions together: they start")
 
 

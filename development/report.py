@@ -16,7 +16,7 @@ def say(message: str) -> None:
 def last_line(done: "subprocess.CompletedProcess[str]") -> str:
     """Return the line of a failed command's output that explains it best.
 
-    It is the last line that begins with "error", or else the last line.
+    This is the last line that begins with "error", or else the last one of all.
     """
     lines = [
         line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()

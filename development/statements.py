@@ -35,10 +35,12 @@ def _computes_several(node: ast.Assign) -> bool:
 
 
 def _has_another(node: ast.IfExp) -> bool:
+    """Return whether a conditional expression contains another one."""
     return any(_contains(part, ast.IfExp) for part in (node.body, node.test, node.orelse))
 
 
 def _contains(tree: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -> bool:
+    """Return whether a node, or one below it, is of one of these kinds."""
     return any(isinstance(node, kinds) for node in ast.walk(tree))
 
 
