@@ -121,7 +121,7 @@ class _Reach:
         self.end = plan.cursor or _cut_at(plan)
 
     def is_missing(self, reference: bytes) -> bool:
-        """Return whether the walk ended because this node is missing."""
+        """Return whether the walk ended at this reference, because its node is missing."""
         return reference == self.missing
 
     def visited(self, publisher: PublisherPlan, low: int, high: int) -> bool:

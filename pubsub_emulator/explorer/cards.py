@@ -204,6 +204,7 @@ def _steps_card(steps: Iterable[Step]) -> str:
 
 
 def _header_card(header: Header) -> str:
+    """Return the card of a header, without its digest."""
     rows = (
         ("number", f"{header.number:,}"),
         ("hash", f"0x{header.hash().hex()}"),
@@ -222,6 +223,7 @@ def _relay_block_card(block: Block) -> str:
 
 
 def _candidate_card(candidate: Candidate) -> str:
+    """Return the card of a candidate that is not judged, with the sizes of its parts."""
     header = candidate.header
     inherent = candidate.inherent
     messages = len(inherent.messages.downward) + sum(
@@ -237,6 +239,7 @@ def _candidate_card(candidate: Candidate) -> str:
 
 
 def _outcome_card(outcome: BlockOutcome) -> str:
+    """Return the card of a valid block's effects: its ledger, deliveries and events."""
     return card(
         tag("p", tag("b", "Outcome"), f" · state root {short(outcome.state_root)}"),
         _ledger(outcome.ledger, {}),
@@ -250,19 +253,21 @@ def _outcome_card(outcome: BlockOutcome) -> str:
 
 def sequence_card(sequence: Sequence[object]) -> str | None:
     """Return the card of a list or tuple, or `None` if its elements have no cards."""
-    things: Any = sequence
-    kinds = {type(thing) for thing in things}
-    if not things or not all(map(_maker, kinds)):
+    elements: Any = sequence
+    kinds = {type(element) for element in elements}
+    if not elements or not all(map(_maker, kinds)):
         return None
     if kinds == {Step}:
-        return _steps_card(things)
+        return _steps_card(elements)
     if kinds == {Delivery}:
-        return card(_deliveries(things))
+        return card(_deliveries(elements))
     if all(issubclass(kind, Event | EventRecord) for kind in kinds):
-        events = (thing.event if isinstance(thing, EventRecord) else thing for thing in things)
-        return card(_lines(event_words(thing, _NAMES) for thing in events))
-    cards = [make(thing) for thing in things[:MOST_CARDS] if (make := _maker(type(thing)))]
-    hidden = len(things) - MOST_CARDS
+        events = (
+            element.event if isinstance(element, EventRecord) else element for element in elements
+        )
+        return card(_lines(event_words(element, _NAMES) for element in events))
+    cards = [make(element) for element in elements[:MOST_CARDS] if (make := _maker(type(element)))]
+    hidden = len(elements) - MOST_CARDS
     return "".join(cards) + (card(tag("p", f"and {hidden:,} more")) if hidden > 0 else "")
 
 
@@ -272,6 +277,7 @@ def _maker(kind: type) -> Callable[[Any], str] | None:
 
 
 def _state_card(state: State) -> str:
+    """Return the card of a state. A state that is fetched on demand is not listed."""
     if is_lazy(state):
         return card(tag("p", tag("b", f"State {short(state.root())}"), " · fetched on demand"))
     rows = [
@@ -406,37 +412,37 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
 """The functions that make cards, by type. Subclasses use that of their base."""
 
 
-def line(thing: object) -> str:
+def line(shown: object) -> str:
     """Return a line of text for an object of a type in `CARDS`."""
-    match thing:
+    match shown:
         case Delivery():
-            value = "" if thing.value is None else f", {len(thing.value)} bytes"
+            value = "" if shown.value is None else f", {len(shown.value)} bytes"
             return (
-                f"<Delivery: publisher {thing.publisher}, key {short(thing.key)},"
-                f" {thing.kind}{value}>"
+                f"<Delivery: publisher {shown.publisher}, key {short(shown.key)},"
+                f" {shown.kind}{value}>"
             )
         case BlockLedger():
-            return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
+            return f"<Ledger: {shown.used} of {shown.budget} bytes used, {shown.proof_nodes} nodes>"
         case Trie():
-            return f"<Trie of {counted(len(thing), 'key')}, root {short(thing.root())}>"
+            return f"<Trie of {counted(len(shown), 'key')}, root {short(shown.root())}>"
         case Block(header=header) | (Header() as header):
-            return f"<{type(thing).__name__} {header.number}, {short(header.hash())}>"
+            return f"<{type(shown).__name__} {header.number}, {short(header.hash())}>"
         case Candidate():
-            nodes = counted(len(thing.inherent.proof), "proof node")
-            return f"<Candidate {thing.header.number}, {nodes}>"
+            nodes = counted(len(shown.inherent.proof), "proof node")
+            return f"<Candidate {shown.header.number}, {nodes}>"
         case BlockOutcome():
-            deliveries = counted(len(thing.deliveries), "delivery", "deliveries")
-            return f"<BlockOutcome: {deliveries}, state root {short(thing.state_root)}>"
+            deliveries = counted(len(shown.deliveries), "delivery", "deliveries")
+            return f"<BlockOutcome: {deliveries}, state root {short(shown.state_root)}>"
         case State():
-            if is_lazy(thing):
-                return f"<State {short(thing.root())}, fetched on demand>"
+            if is_lazy(shown):
+                return f"<State {short(shown.root())}, fetched on demand>"
             return (
-                f"<State {short(thing.root())}, {counted(len(thing.top), 'key')},"
-                f" {counted(len(thing.children), 'child trie')}>"
+                f"<State {short(shown.root())}, {counted(len(shown.top), 'key')},"
+                f" {counted(len(shown.children), 'child trie')}>"
             )
         case EventRecord(event=event) | (Event() as event):
             return event_words(event, _NAMES)
         case StateDifference() | NodeDifference():
-            return "\n".join(thing.lines())
+            return "\n".join(shown.lines())
         case _:
-            return repr(thing)
+            return repr(shown)

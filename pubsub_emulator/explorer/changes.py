@@ -28,9 +28,9 @@ class ChangedRow:
     where: str
     """The keys of the row in words."""
     before: str
-    """The old value in words; empty if there was none."""
+    """The old value in words. It is empty if the row is new."""
     after: str
-    """The new value in words; empty if there is none."""
+    """The new value in words. It is empty if the row was removed."""
 
     @property
     def bookkeeping(self) -> bool:
@@ -118,7 +118,7 @@ def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Ch
 
 
 def _packed(old: bytes, new: bytes) -> str:
-    """Return in words how many cells of a packed row were written. A cell has 40 bytes."""
+    """Return in words how many cells of a packed row changed. A cell has 40 bytes."""
     cells = [
         (old[start : start + 40], new[start : start + 40])
         for start in range(0, max(len(old), len(new)), 40)

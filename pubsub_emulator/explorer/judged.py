@@ -62,9 +62,10 @@ def block_card(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> str
         walked = walk_again(record, state, rules)
     except PubsubError:
         walked = None
-    drawn = draw_block(
-        record, walked and walked.plan, DisplayNames(), start=walked and walked.start
-    )
+    if walked is None:
+        drawn = draw_block(record, None, DisplayNames())
+    else:
+        drawn = draw_block(record, walked.plan, DisplayNames(), start=walked.start)
     return record_card(
         record, Picture(drawn, f"proof of {counted(len(record.candidate.inherent.proof), 'node')}")
     )

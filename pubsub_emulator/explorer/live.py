@@ -43,14 +43,20 @@ def _named(delta: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
     In jsondiffpatch's format, the place of a removed item begins with `_`.
     """
-    items = delta.get("_t") == "a"
+    is_array = delta.get("_t") == "a"
     for name, change in delta.items():
-        if not (items and name == "_t"):
-            yield (f"[{name.removeprefix('_')}]" if items else name), change
+        if not is_array:
+            yield name, change
+        elif name != "_t":
+            yield f"[{name.removeprefix('_')}]", change
 
 
 def _node(delta: Any) -> Html:
-    """Return a delta as HTML."""
+    """Return a delta as HTML.
+
+    In jsondiffpatch's format, an added value is a list of one element, a removed value a list of
+    three, and a changed value a list of the old and the new one.
+    """
     if isinstance(delta, Mapping):
         return tag("ul", *(tag("li", name, ": ", _node(inner)) for name, inner in _named(delta)))
     if len(delta) == 1:
@@ -88,7 +94,7 @@ class LivePage:
         """
         recorder = self._recorder(node, before, record.chain)
         for earlier in moment.records:
-            # Candidates before it on the same chain change the state that it was built on.
+            # Earlier candidates of the same chain change the state on which this one was built.
             if earlier.chain == record.chain:
                 recorder.candidate(earlier)
                 if earlier is record:

@@ -126,7 +126,9 @@ class Recorder(records.Observer):
     def relay_block(self, record: records.RelayRecord) -> None:
         """Add a relay block, with its events and messages if the relay chain is given."""
         published, events, messages = self._relay_events(record.number)
-        self.built += record.number > (0 if self.relay is None else self.relay.first)
+        first = 0 if self.relay is None else self.relay.first
+        if record.number > first:
+            self.built += 1
         name = record.hash.hex()
         root = record.storage_root.hex()
         self.relay_blocks.append(
@@ -170,10 +172,13 @@ class Recorder(records.Observer):
         )
         verdict = None if refusal is None else refusal.verdict.value
         strategy = None if record.strategy is None else _number(self.strategies, record.strategy)
-        block = verdict, record.candidate.hash().hex(), strategy, len(inherent.proof)
-        used_and_budget = (0, 0) if walked is None else (walked.ledger.used, walked.ledger.budget)
-        stopped = int(walked is not None and walked.plan.cursor is not None)
-        self.index.append([*place, *block, *used_and_budget, stopped, keys])
+        block = (verdict, record.candidate.hash().hex(), strategy, len(inherent.proof))
+        used_and_budget = (0, 0)
+        is_stopped = False
+        if walked is not None:
+            used_and_budget = (walked.ledger.used, walked.ledger.budget)
+            is_stopped = walked.plan.cursor is not None
+        self.index.append([*place, *block, *used_and_budget, int(is_stopped), keys])
         self.details.append(as_json(self._detail(record, chain, walked, keys=keys)))
         if outcome is not None:
             chain.state = outcome.state
@@ -184,14 +189,14 @@ class Recorder(records.Observer):
     def _detail(
         self, record: BlockRecord, chain: RecordedChain, walked: Walked | None, keys: list[int]
     ) -> Json:
-        """Return the details of a candidate."""
+        """Return a candidate's details as JSON. `keys` are the numbers of the delivered keys."""
         header = record.candidate.header
         inherent = record.candidate.inherent
         outcome = record.outcome
         refusal = record.refusal
-        drawing = arrange(
-            draw_block(record, walked and walked.plan, self.names, start=walked and walked.start)
-        )
+        plan = None if walked is None else walked.plan
+        start = None if walked is None else walked.start
+        drawing = arrange(draw_block(record, plan, self.names, start=start))
         detail: Json = {
             "parent": None if header.parent_hash == chain.head else header.parent_hash.hex(),
             "root": header.state_root.hex(),
@@ -337,4 +342,5 @@ def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
 
 
 def _subject(part: bytes) -> str:
+    """Return a part of an offence's subject in hex, cut after 64 bytes."""
     return part.hex() if len(part) <= 64 else f"{part[:64].hex()}… ({len(part)} B)"

@@ -42,7 +42,7 @@ MOST_STATE: Final = 256 * 1_048_576
 T = TypeVar("T")
 
 Advance = Callable[[int, int | None], object]
-"""Called with the number of relay blocks that are done, and of all."""
+"""Called with the number of finished relay blocks and of all."""
 
 
 class Disagrees(PubsubError):
@@ -52,13 +52,16 @@ class Disagrees(PubsubError):
 def page_of_node(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[str, int]:
     """Return the page of a node's newest `blocks` relay blocks, and their number.
 
-    The number is smaller if the node has fewer blocks. They are executed by `rules` if their chains
-    name them. Raises `ClientError`, and `Disagrees` if the node's answers contradict each other.
+    The number is smaller if the node has fewer blocks. Blocks of chains that name `rules` are
+    executed by them.
+
+    Raises `ClientError`, and `Disagrees` if the node's answers contradict each other.
     """
     return asyncio.run(_page(url.rstrip("/"), blocks, advance, rules=rules))
 
 
 async def _page(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[str, int]:
+    """Record the newest blocks of a node. Return their page and their number."""
     async with connect(url) as relay:
         reader = _Node(relay, url)
         best = await reader.header(None)
@@ -97,16 +100,15 @@ async def _relay_block(
         )
         raise Disagrees(f"{reader.url}: {problem}")
     candidate_lists = await _together(reader.candidates(chain.para, number) for chain in chains)
-    pairs = zip(chains, candidate_lists, strict=True)
     records = []
-    for chain, candidates in pairs:
+    for chain, candidates in zip(chains, candidate_lists, strict=True):
         records += [
             await _judged(chain, candidate, number, rules=recorder.rules)
             for candidate in candidates
         ]
-    newest = max((record.slot_now for record in records), default=Slot(0))
+    newest_slot = max((record.slot_now for record in records), default=Slot(0))
     recorder.relay_block(
-        RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, slot=newest)
+        RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, slot=newest_slot)
     )
     for record in records:
         recorder.candidate(record)
@@ -259,11 +261,9 @@ class _Node:
         after: bytes | None = None
         size = 0
         keys_of = partial(self.ask, answers.KEYS, "state_getKeysPaged", "0x", PAGE, rpc=rpc)
-        while keys := await keys_of(after and hexed(after), name):
-            if any(
-                lower >= higher
-                for lower, higher in pairwise([*([] if after is None else [after]), *keys])
-            ):
+        while keys := await keys_of(None if after is None else hexed(after), name):
+            ordered = keys if after is None else [after, *keys]
+            if any(lower >= higher for lower, higher in pairwise(ordered)):
                 raise BadAnswer(f"{self.url}: state_getKeysPaged: the keys do not ascend")
             (page,) = await self.ask(
                 _PAGE, "state_queryStorageAt", [hexed(key) for key in keys], name, rpc=rpc

@@ -77,7 +77,8 @@ def layout(trees: Iterable[Drawn]) -> list[Placed]:
         stack: list[tuple[Drawn, int, Placed | None, bool]] = [(tree, 0, None, False)]
         while stack:
             place, column, parent, same_row = stack.pop()
-            rows += not same_row
+            if not same_row:
+                rows += 1
             placed = Placed(place, column, rows - 1, parent=parent)
             all_placed.append(placed)
             stack.extend(

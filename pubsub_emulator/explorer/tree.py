@@ -34,12 +34,19 @@ class Fate(Enum):
     """The fate of a node. The value is its letter in drawings."""
 
     STATIC = "s"
+    """A node of the proof that the static keys need anyway."""
     PROVEN = "p"
+    """A node of the proof that a requested key needs."""
     UNUSED = "u"
+    """A node of the proof that no key needs."""
     REMEMBERED = "r"
+    """A node that the walk did not need to read, or found in the cache."""
     WAITING = "w"
+    """A node that the walk did not reach before it ended."""
     MISSING = "m"
+    """A node that a key needs and the proof lacks."""
     PRUNED = "h"
+    """A node that no requested key needs. Only its hash is drawn."""
 
 
 _OFF_PATH: Final = (Fate.UNUSED, Fate.WAITING)
@@ -59,7 +66,9 @@ class PlaceShape(Enum):
     ABSENT = "N"
     """Not a node, but a sign that keys are not in the trie."""
     EMPTY = "E"
+    """The root of a trie without keys."""
     MALFORMED = "M"
+    """Bytes that are not a node."""
 
 
 @dataclass(slots=True)
@@ -214,12 +223,12 @@ class _Builder:
         fate = self.sources.used(name)
         node = self.sources.proof.get(name)
         if node is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
-            return Drawn(self.first(name), fate, name, data=node, path=path)
+            return Drawn(self.mark_drawn(name), fate, name, data=node, path=path)
         if not wanted:
             return None
         node = self.sources.own.get(name)
         if node is not None:
-            return Drawn(self.first(name), Fate.REMEMBERED, name, data=node, path=path)
+            return Drawn(self.mark_drawn(name), Fate.REMEMBERED, name, data=node, path=path)
         fate = query.fate(reference, low, high)
         if fate is Fate.PRUNED:
             return None
@@ -227,7 +236,7 @@ class _Builder:
             PlaceShape.STUB, fate, name, data=None, path=path, label=_count(query, low, high)
         )
 
-    def first(self, name: Hash) -> PlaceShape:
+    def mark_drawn(self, name: Hash) -> PlaceShape:
         """Mark a node as drawn. Return `LEAF` if it was not drawn before, otherwise `AGAIN`.
 
         `open` replaces `LEAF` by the actual shape.
@@ -271,7 +280,8 @@ class _Builder:
             todo_next += self.value(
                 place, node, end, query=query, index=inside if ends_here else None
             )
-        start = inside + ends_here
+        # The key that ends in this node is the first one in the range.
+        start = inside + 1 if ends_here else inside
         cells = ["."] * 16
         for nibble, reference in node.children:
             stop = bisect_left(query.keys, f"{end}{nibble:x}g", start, after)
@@ -322,7 +332,8 @@ class _Builder:
         data = self.sources.proof.get(name)
         fate = self.sources.used(name)
         if data is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
-            shape = PlaceShape.AGAIN if self.first(name) is PlaceShape.AGAIN else PlaceShape.VALUE
+            is_drawn = self.mark_drawn(name) is PlaceShape.AGAIN
+            shape = PlaceShape.AGAIN if is_drawn else PlaceShape.VALUE
             place.children.append(
                 Drawn(shape, fate, name, data=data, path=end, note=f"{len(data)} B")
             )
@@ -426,7 +437,7 @@ def _first_labels(labels: list[str]) -> str:
 def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list[Drawn]:
     """Draw a proof from which some keys of one trie are read.
 
-    Missing nodes and unused nodes are shown as such.
+    The drawing tells apart the nodes that the keys need, missing nodes and unused ones.
     """
     by_hash = {blake2_256(node): node for node in nodes}
     query = TreeQuery(tuple(sorted({key.hex() for key in keys})))
@@ -440,6 +451,7 @@ def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list
 
 
 def _count(query: TreeQuery, low: int, high: int) -> str:
+    """Return the label for the requested keys `[low, high)`: a single name, or their number."""
     high = min(high, len(query.keys))
     if high - low == 1:
         return query.label(query.keys[low])

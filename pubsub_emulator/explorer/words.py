@@ -91,7 +91,7 @@ def preview(value: bytes, limit: int = 24) -> str:
 
 
 def with_names(text: str, names: DisplayNames) -> str:
-    """Replace `key` and hexadecimal digits in a text by the key's name, if it has one."""
+    """Replace each `key` with hexadecimal digits in a text by the name of the key, if known."""
 
     def named(match: re.Match[str]) -> str:
         key = bytes.fromhex(match[1])
