@@ -23,7 +23,7 @@ def scenario(path: Path, rules: Rules = SHIPPED) -> View:
     parsed = load_scenario(path, rules)
     cheating_collators = 0
     for subscriber in parsed.subscribers:
-        cheating_collators += sum(bool(collator.strategies) for collator in subscriber.collators)
+        cheating_collators += sum(1 for collator in subscriber.collators if collator.strategies)
     figures = {
         **fields_of(parsed, "name", "description", "seed", "relay_blocks", "segment_length"),
         "publishers": len(parsed.publisher_ids()),

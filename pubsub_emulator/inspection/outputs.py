@@ -60,11 +60,11 @@ class Output:
     size: int
     """Bytes of all its files."""
     changed: float
-    """When a file of it was last written, in seconds since 1970."""
+    """The time at which one of its files was last written, in seconds since 1970."""
     made_by: str
     """The command that made it, as far as the output tells."""
     kept_for: str
-    """Why `pubsub clean` does not offer to remove it, empty if it does."""
+    """The reason why `pubsub clean` keeps the output. It is empty if the output can be removed."""
 
 
 @dataclass(slots=True)

@@ -37,9 +37,9 @@ _IDS: Final = frozenset({"chain", "number", "block", "slot", "relay_parent", "se
 """Figures that identify something, so that they are not shown as amounts."""
 
 
-def fields_of(thing: object, *names: str) -> dict[str, object]:
+def fields_of(record: object, *names: str) -> dict[str, object]:
     """Return some fields of an object by name."""
-    return {name: getattr(thing, name) for name in names}
+    return {name: getattr(record, name) for name in names}
 
 
 def header_figures(header: Header) -> dict[str, object]:

@@ -20,7 +20,7 @@ from pubsub_emulator.trie.errors import TrieError
 
 @dataclass(frozen=True, slots=True)
 class ProofPlan:
-    """What is proven, and where."""
+    """A request, the blocks in which to prove it, and how to reach them."""
 
     source: str
     """A node's URL, also with @ and a block, or a state file, session, history or scenario."""

@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
 
 MOST_NAMES: Final = 1 << 18
-"""The most keys whose names are known without being typed."""
+"""The maximum number of keys whose names are known without being typed."""
 
 
 def _freshness(value: object) -> TtlState | None:

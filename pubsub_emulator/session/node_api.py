@@ -37,7 +37,7 @@ class NodeApi(ABC):
     """
 
     url: str = ""
-    """Where it is; empty in process."""
+    """The node's URL. It is empty for a node in this process."""
 
     @abstractmethod
     def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
@@ -50,7 +50,7 @@ class NodeApi(ABC):
     def state(self, chain: str, block: bytes) -> State:
         """Return the state after a block.
 
-        Raises `CommandError` or `ClientError` if the node does not keep it.
+        Raises `CommandError` or `ClientError` if the node does not keep the block.
         """
 
     def local(self) -> LocalNode:

@@ -104,7 +104,10 @@ class Session:
         self.names: dict[PubsubKey, str] = {}
         """Keys that the user named."""
         self.setting: Setting | None = None
-        """What does not change; `None` for a node that was not started by `pubsub serve`."""
+        """The facts about the network that never change.
+
+        `None` if `pubsub serve` did not start the node.
+        """
         self.scenario_names: dict[PubsubKey, str] = {}
         try:
             scenario = node.ask("pubsub_scenario")

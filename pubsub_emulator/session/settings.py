@@ -174,10 +174,12 @@ def _runtime(
 
 
 def _shown(value: object) -> str | int:
+    """Return the cell of a field's value. Only numbers stay numbers."""
     return value if isinstance(value, int) and not isinstance(value, bool) else words(value)
 
 
 def _value(name: str, text: str) -> Any:
+    """Return the value of a runtime's field that a word stands for. Raises `CommandError`."""
     if name == "cache":
         policies = {policy.value: policy for policy in CachePolicy}
         if text not in policies:
@@ -189,5 +191,7 @@ def _value(name: str, text: str) -> Any:
         return text == "yes"
     if name in _NUMBERS:
         value = number(text, f"{name} is a whole number")
-        return (value or None) if name == "max_trie_depth" else value
+        # The depth 0 means that there is no limit.
+        is_unlimited = name == "max_trie_depth" and value == 0
+        return None if is_unlimited else value
     return text

@@ -34,7 +34,7 @@ STORAGE: Final[list[SessionCommand]] = []
 MOST_ROWS: Final = 200
 
 MOST_COUNTED: Final = 1000
-"""The most entries of an item that are counted if a state is fetched on demand."""
+"""The maximum number of entries that are counted of an item in a state fetched on demand."""
 
 _PUBSUB: Final = b"pubsub"
 

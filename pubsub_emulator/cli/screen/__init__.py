@@ -295,7 +295,7 @@ def show(page: Line | Grid) -> None:
 
 
 def show_all(pages: Iterable[Shown]) -> None:
-    """Print pages; progress is not printed."""
+    """Print the lines and tables of a command, without its progress."""
     for page in pages:
         if not isinstance(page, Doing):
             show(page)

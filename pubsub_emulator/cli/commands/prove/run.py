@@ -24,7 +24,7 @@ from pubsub_emulator.proving.verify import state_root, verify_file
 from pubsub_emulator.runtime.framework.words import words
 
 _PREVIEW: Final = 16
-"""The most bytes of a value that are shown."""
+"""The maximum number of bytes of a value that are shown."""
 
 
 def prove_source(

@@ -42,7 +42,8 @@ def run_replay(paths: Sequence[Path], rules: Rules) -> Result:
                     "differences": differences,
                 }
             )
-            surprising += bool(differences)
+            if differences:
+                surprising += 1
             say(
                 f"{file}: {'as expected' if not differences else 'SURPRISING'}",
                 *(f"  {difference}" for difference in differences),

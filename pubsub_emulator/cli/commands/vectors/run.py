@@ -12,9 +12,9 @@ _SHOWN: Final = 10
 
 
 def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
-    """Check all files.
+    """Check all files, print the results, and return whether every case passes.
 
-    Returns whether every case passes. Raises `InputError` before anything is checked.
+    Raises `InputError` before anything is checked.
     """
     results = check_files(paths)
     if as_json:
@@ -26,6 +26,7 @@ def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
 
 
 def _show(result: CheckedFile) -> None:
+    """Print how many cases of a file passed, and why the first others failed."""
     unchecked = (
         f"; not computed here: {', '.join(result.format.unchecked)}"
         if result.format.unchecked
