@@ -29,11 +29,11 @@ from aiohttp import web
 
 from interchain_events.distributor.adapter.http import AdapterHttp
 from interchain_events.distributor.adapter.inside import InsideAdapter, deliver
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.core.messages import Post, Subscribe
 from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.once import MemoryStore, Store, open_store
-from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.access import AccessRights
 from interchain_events.distributor.service.config import Config
 from interchain_events.distributor.service.engine import Engine
 from interchain_events.distributor.service.poster import Poster, Sent
@@ -132,9 +132,9 @@ async def until(holds: Any, seconds: float = 120) -> None:
 @contextlib.asynccontextmanager
 async def inside(
     store: Store,
-) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
+) -> AsyncIterator[tuple[Engine, dict[str, SimulatedLedger], _InsidePoster]]:
     """Run a distributor with two adapters and a subscriber in this process."""
-    ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
+    ledgers = {name: SimulatedLedger(SimulatedNetwork(name)) for name in NAMES}
     adapters: dict[str, InsideAdapter] = {}
     poster = _InsidePoster()
     engine = Engine(
@@ -217,7 +217,10 @@ def others(pipe: Any) -> None:
             urls = []
             for name in NAMES:
                 http = AdapterHttp(
-                    name, MemoryLedger(SimulatedNetwork(name)), MemoryStore(), Access(everyone=True)
+                    name,
+                    SimulatedLedger(SimulatedNetwork(name)),
+                    MemoryStore(),
+                    AccessRights(everyone=True),
                 )
                 urls.append(
                     await stack.enter_async_context(served(http.application(), "127.0.0.1", 0))

@@ -31,9 +31,9 @@ from aiohttp import web
 from bench.distributor import redis_server
 from bench.events import postgres
 from interchain_events.distributor.adapter.http import AdapterHttp
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.access import AccessRights
 from interchain_events.distributor.service.serve import served
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
@@ -47,7 +47,7 @@ class Traffic:
     """The replicas, the networks, and the events that were published, accepted and received."""
 
     folder: Path
-    ledgers: dict[str, MemoryLedger]
+    ledgers: dict[str, SimulatedLedger]
     got: Counter[str] = field(default_factory=Counter)
     accepted: set[str] = field(default_factory=set)
     published: int = 0
@@ -169,14 +169,16 @@ def write_settings(traffic: Traffic, store: str, urls: dict[str, str]) -> None:
 async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
     """Run the traffic, and return whether all events arrived and none was duplicated."""
     networks = SimulatedNetwork("a"), SimulatedNetwork("b", unique=False)
-    traffic = Traffic(folder, {network.name: MemoryLedger(network) for network in networks})
+    traffic = Traffic(folder, {network.name: SimulatedLedger(network) for network in networks})
     front = web.Application()
     front.router.add_post("/in", traffic.take)
     front.router.add_route("*", "/{path:.*}", traffic.forward)
     async with contextlib.AsyncExitStack() as stack:
         urls = {}
         for name, ledger in traffic.ledgers.items():
-            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
+            app = AdapterHttp(
+                name, ledger, MemoryStore(), AccessRights(everyone=True)
+            ).application()
             urls[name] = await stack.enter_async_context(served(app, "127.0.0.1", 0))
         traffic.front = await stack.enter_async_context(served(front, "127.0.0.1", 0))
         traffic.ports = free_ports(REPLICAS)

@@ -26,8 +26,8 @@ from interchain_events.distributor.adapter.http import AdapterHttp
 from interchain_events.distributor.adapter.ledger import Published
 from interchain_events.distributor.core.messages import No, Yes
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.access import Access
-from interchain_events.distributor.service.adapters import HttpAdapter, Place, Profile
+from interchain_events.distributor.service.access import AccessRights
+from interchain_events.distributor.service.adapters import HttpAdapter, ProbeAnswer, Profile
 from interchain_events.distributor.service.serve import served
 from interchain_events.distributor.simulation.stories import event_of
 from interchain_events.pallets.dome_events.global_id import NoGlobalIdError, global_id
@@ -135,15 +135,15 @@ async def test_id20_ids_that_a_path_would_lose_are_probed_and_published_once(
         ledger_on(chain.url, EvmSettings(contract, finality=0)) as ledger,
         aiohttp.ClientSession() as http,
     ):
-        app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
+        app = AdapterHttp("a", ledger, MemoryStore(), AccessRights(everyone=True)).application()
         async with served(app, "127.0.0.1", 0) as url:
             adapter = HttpAdapter(url, Profile(), http)
             for name in names:
                 event = event_of(1)[1]._replace(data_location=f"https://a.example/e?hl={name}")
-                assert await adapter.probe(name, 0, "") == Place(there=False)
+                assert await adapter.probe(name, 0, "") == ProbeAnswer(there=False)
                 for _ in range(3):
                     assert isinstance(await adapter.publish(event), Yes)
-                assert await adapter.probe(name, 0, "") == Place(there=True)
+                assert await adapter.probe(name, 0, "") == ProbeAnswer(there=True)
             found = await ids(ledger)
             assert found is not None  # other tests' publications may come first
             assert found[-len(names) :] == names

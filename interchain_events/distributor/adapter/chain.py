@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from interchain_events.distributor.adapter.ledger import NetworkLog, Published
+from interchain_events.distributor.adapter.ledger import Ledger, Published
 from interchain_events.distributor.core.messages import No, Unknown
 from interchain_events.distributor.event import Event, Notice, find_id
 from interchain_events.pallets.dome_events import (
@@ -106,7 +106,7 @@ def notice_of(emitted: EventDOMEv1, now: int, block: bytes) -> Notice:
     )
 
 
-class ChainLedger(NetworkLog):
+class ChainLedger(Ledger):
     """The ledger of an emulated chain in this process."""
 
     def __init__(

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from interchain_events.database.errors import StoreError
-from interchain_events.distributor.adapter.ledger import NetworkLog
+from interchain_events.distributor.adapter.ledger import Ledger
 from interchain_events.distributor.core.arrivals import matches
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import Store, Transaction
@@ -55,7 +55,7 @@ class AdapterSubscription(NamedTuple):
 class Desk:
     """The subscriptions of one adapter and their deliveries."""
 
-    def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
+    def __init__(self, ledger: Ledger, store: Store, post: Post) -> None:
         self._ledger = ledger
         self._store = store
         self._post = post

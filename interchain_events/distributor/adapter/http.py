@@ -10,12 +10,16 @@ from typing import Final
 from aiohttp import web
 
 from interchain_events.distributor.adapter.desk import Desk
-from interchain_events.distributor.adapter.ledger import NetworkLog, read_log, selected
+from interchain_events.distributor.adapter.ledger import Ledger, read_log, selected
 from interchain_events.distributor.core.messages import No, Unknown
 from interchain_events.distributor.event import Notice, parse_publication
 from interchain_events.distributor.once import Store
-from interchain_events.distributor.service.access import Access
-from interchain_events.distributor.service.interface import Interface, listed, wants_representation
+from interchain_events.distributor.service.access import AccessRights
+from interchain_events.distributor.service.interface import (
+    HttpInterface,
+    listed,
+    wants_representation,
+)
 from interchain_events.distributor.service.metrics import Gauge, Metrics, gauge
 from interchain_events.distributor.service.poster import Poster
 from interchain_events.distributor.service.problems import (
@@ -42,7 +46,7 @@ def notification(network: str, notice: Notice) -> bytes:
     return _ENCODER.encode({**notice.body(), "network": network}).encode()
 
 
-class AdapterHttp(Interface):
+class AdapterHttp(HttpInterface):
     """The HTTP interface of one adapter.
 
     It may notify private addresses, because a distributor usually runs near its adapters. `node` is
@@ -54,9 +58,9 @@ class AdapterHttp(Interface):
     def __init__(
         self,
         network: str,
-        ledger: NetworkLog,
+        ledger: Ledger,
         store: Store,
-        access: Access,
+        access: AccessRights,
         *,
         node: str = "",
         names: Names = LOCAL,

@@ -2,20 +2,20 @@
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.adapter.desk import Desk, Post
-from interchain_events.distributor.adapter.ledger import NetworkLog, read_log, selected
+from interchain_events.distributor.adapter.ledger import Ledger, read_log, selected
 from interchain_events.distributor.core.messages import (
     Answer,
     Hook,
+    LogPage,
     No,
     Noticed,
-    Page,
     Unknown,
     Yes,
     reply_of,
 )
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import Store
-from interchain_events.distributor.service.adapters import Place, Query
+from interchain_events.distributor.service.adapters import ProbeAnswer, Query
 from interchain_events.distributor.service.engine import Engine
 from interchain_events.distributor.service.requests import Wish
 
@@ -23,7 +23,7 @@ from interchain_events.distributor.service.requests import Wish
 class InsideAdapter:
     """An adapter over a ledger. `post` notifies the endpoints of its subscriptions."""
 
-    def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
+    def __init__(self, ledger: Ledger, store: Store, post: Post) -> None:
         self._ledger = ledger
         self.fault = ""
         """Empty: there are no requests that could fail."""
@@ -40,14 +40,14 @@ class InsideAdapter:
         """Return an empty string: this adapter always has the right interface."""
         return ""
 
-    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # the whole log is searched
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> ProbeAnswer:  # noqa: ARG002  # the whole log is searched
         """Return whether the log has the id."""
         log = await read_log(self._ledger)
         if log is None:
-            return Place(None)
-        return Place(any(notice.id == event_id for notice in log))
+            return ProbeAnswer(None)
+        return ProbeAnswer(any(notice.id == event_id for notice in log))
 
-    async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
+    async def read(self, after: int, limit: int, since: int) -> LogPage | None:  # noqa: ARG002  # read by number
         """Return at most `limit` notices of the log after a number."""
         return await self._ledger.read(after, limit)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from interchain_events.distributor.core.messages import No, Page, Unknown
+from interchain_events.distributor.core.messages import LogPage, No, Unknown
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.service.adapters import Query
 from interchain_events.distributor.service.requests import newest_per_entity
@@ -26,7 +26,7 @@ class Published(NamedTuple):
     """Whether this publication added the event. If false, the event was there before."""
 
 
-class NetworkLog(ABC):
+class Ledger(ABC):
     """The log of a network, as far as it has been read.
 
     `_log` has the notices in order. The number of a notice is its index plus one.
@@ -52,12 +52,12 @@ class NetworkLog(ABC):
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Publish an event, and wait until it is in the log."""
 
-    async def read(self, after: int, limit: int) -> Page | None:
+    async def read(self, after: int, limit: int) -> LogPage | None:
         """Return at most `limit` notices after a number.
 
         Returns `None` if the network cannot be reached.
         """
-        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+        return LogPage(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
 
     async def wait(self, after: int, seconds: float) -> None:
         """Wait until the log has a notice after a number, at most for `seconds`."""
@@ -77,7 +77,7 @@ class NetworkLog(ABC):
         """Close connections."""
 
 
-class MemoryLedger(NetworkLog):
+class SimulatedLedger(Ledger):
     """The ledger of an emulated network, for demonstrations and tests."""
 
     def __init__(self, network: SimulatedNetwork) -> None:
@@ -115,14 +115,12 @@ class MemoryLedger(NetworkLog):
         self._grow(())
         return notice
 
-    async def read(self, after: int, limit: int) -> Page | None:
+    async def read(self, after: int, limit: int) -> LogPage | None:
         """Return notices after a number, `None` while the network is down."""
         return await super().read(after, limit) if self.network.up else None
 
 
-async def read_log(
-    ledger: NetworkLog, after: int = 0, most: int | None = None
-) -> list[Notice] | None:
+async def read_log(ledger: Ledger, after: int = 0, most: int | None = None) -> list[Notice] | None:
     """Return at most `most` notices after number `after`, all if `most` is `None`.
 
     Returns `None` if the network cannot be reached.
@@ -140,7 +138,7 @@ async def read_log(
     return notices
 
 
-async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
+async def selected(ledger: Ledger, query: Query) -> list[Notice] | None:
     """Return the notices that a client's query asks for.
 
     Returns `None` if the network cannot be reached.

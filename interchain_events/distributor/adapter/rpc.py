@@ -12,8 +12,8 @@ from collections.abc import AsyncIterable
 from typing import Final, NamedTuple
 
 from interchain_events.distributor.adapter.chain import notice_of, publication_of
-from interchain_events.distributor.adapter.ledger import NetworkLog, Published
-from interchain_events.distributor.core.messages import No, Page, Unknown
+from interchain_events.distributor.adapter.ledger import Ledger, Published
+from interchain_events.distributor.core.messages import LogPage, No, Unknown
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.pallets.dome_events import PALLET, DomeEvents, Error, EventDOMEv1
 from interchain_events.pallets.dome_events.global_id import global_id
@@ -42,7 +42,7 @@ class _Block(NamedTuple):
     notices: tuple[Notice, ...]
 
 
-class RpcLedger(NetworkLog):
+class RpcLedger(Ledger):
     """The ledger of a chain behind a node.
 
     `seed` is the Ed25519 secret of the account that publishes.
@@ -156,7 +156,7 @@ class RpcLedger(NetworkLog):
         self._blocks.append(_Block(number, block, notices))
         self._grow(notices)
 
-    async def read(self, after: int, limit: int) -> Page | None:
+    async def read(self, after: int, limit: int) -> LogPage | None:
         """Return at most `limit` notices after a number, `None` if the node does not answer."""
         return await super().read(after, limit) if await self._update() else None
 

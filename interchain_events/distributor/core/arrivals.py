@@ -34,7 +34,7 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     mark_seen(turn, network, notice.id)
     digest = notice.event.digest()
     before = known(turn, notice.id, digest)
-    stored = rows.Stored(list(notice.event), digest) if before is None else before
+    stored = rows.StoredEvent(list(notice.event), digest) if before is None else before
     is_conflict = stored.digest != digest
     is_first = not stored.seen
     if is_first and not is_conflict:
@@ -105,12 +105,13 @@ def _enqueue(
     jobs.enqueue(turn, target, event_id, notice.event.order, due=due, lane=lane)
 
 
-def known(turn: Turn, event_id: str, digest: str) -> rows.Stored | None:
+def known(turn: Turn, event_id: str, digest: str) -> rows.StoredEvent | None:
     """Return the stored event of an id, `None` if there is none.
 
     `digest` is that of the content that is now reported for the id. If only a notification for an
-    interest has reported the event so far (`Stored.hearsay`), other content replaces it, and the
-    result is `None`. Equal content confirms it, and the result is no hearsay any more.
+    interest has reported the event so far (`StoredEvent.hearsay`), the report decides: a different
+    digest discards the stored event, and the result is `None`. The same digest confirms it, and
+    `hearsay` of the result is 0.
     """
     stored = rows.get_event(turn.tx, event_id)
     if stored is None or not stored.hearsay:
@@ -147,7 +148,7 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
         turn.tx.delete(rows.ALARMS, alarm)
 
 
-def _with_notice(stored: rows.Stored, notice: Notice) -> rows.Stored:
+def _with_notice(stored: rows.StoredEvent, notice: Notice) -> rows.StoredEvent:
     """Return the row with the values of a notice that is the first one of its event."""
     return stored._replace(
         time=stored.time or notice.time,
@@ -188,7 +189,7 @@ def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice
         return
     if stored is None:
         # The content of the id is fixed by the log, not by this notification.
-        stored = rows.Stored(list(notice.event), digest, hearsay=1)
+        stored = rows.StoredEvent(list(notice.event), digest, hearsay=1)
     if not stored.seen:
         rows.put_event(turn.tx, notice.id, _with_notice(stored, notice))
     _enqueue(turn, rows.to_subscription(subscription), rows.notified(subscription), notice)

@@ -35,7 +35,7 @@ from typing import Final, NamedTuple
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import hooks, rows
 from interchain_events.distributor.core.messages import Effects, Input, Start, Turn
-from interchain_events.distributor.core.rows import State
+from interchain_events.distributor.core.rows import LogState
 from interchain_events.distributor.core.rules import NOW, Rules
 from interchain_events.distributor.core.step import step
 from interchain_events.distributor.once import Transaction
@@ -254,6 +254,6 @@ def _distrust(turn: Turn, until: int) -> None:
     The reading does not end before `until`, a time in ms.
     """
     for network in turn.rules.networks:
-        if rows.get_state(turn.tx, network) is State.READY:
-            turn.tx.put(rows.STATES, network, State.REREAD)
-        rows.put_loss(turn.tx, network, rows.Loss(until))
+        if rows.get_state(turn.tx, network) is LogState.READY:
+            turn.tx.put(rows.STATES, network, LogState.REREAD)
+        rows.put_loss(turn.tx, network, rows.NetworkLoss(until))

@@ -26,7 +26,7 @@ GONE = 410
 def started(turn: messages.Turn, message: messages.Start) -> None:
     """Make the comparison of every adapter and the read of every log due, as a process starts.
 
-    `Cursor.reading` is reset, because the read of an earlier process is lost.
+    `LogCursor.reading` is reset, because the read of an earlier process is lost.
     """
     for network in turn.rules.networks:
         hooks = rows.get_hooks(turn.tx, network) or rows.Hooks(message.keys[network])
@@ -45,7 +45,7 @@ def hooks_due(turn: messages.Turn, network: str) -> None:
         turn.tx.delete(rows.HOOKS, network)
         return
     _put(turn, network, hooks)
-    turn.emit(messages.List(network))
+    turn.emit(messages.ListHooks(network))
 
 
 def _put(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
@@ -145,7 +145,7 @@ def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
         return
     if message.accepted:
         _put(turn, message.network, hooks._replace(answer=ACCEPTED))
-        turn.emit(messages.List(message.network))
+        turn.emit(messages.ListHooks(message.network))
     else:
         _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, answer=0))
 

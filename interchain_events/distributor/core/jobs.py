@@ -14,7 +14,7 @@ import json
 from typing import Final
 
 from interchain_events.distributor.core import rows
-from interchain_events.distributor.core.messages import Call, Post, Probe, Turn
+from interchain_events.distributor.core.messages import CallNetwork, Post, ProbeNetwork, Turn
 from interchain_events.distributor.once import Claim, claim
 from interchain_events.distributor.once.claims import lease_end, owner_of
 
@@ -84,7 +84,7 @@ def bury(turn: Turn, target: str, event_id: str, reason: str) -> None:
     """
     job = rows.get_job(turn.tx, target, event_id)
     tries = 0 if job is None else job.tries
-    letter = rows.Dead(target, event_id, reason, time=turn.now, tries=tries)
+    letter = rows.DeadLetter(target, event_id, reason, time=turn.now, tries=tries)
     rows.put_dead(turn.tx, rows.letter_of(target, event_id), letter)
     turn.note("dead-letter", target, event_id, reason)
     finish(turn, target, event_id)
@@ -143,7 +143,7 @@ def _start_call(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
     if network not in turn.rules.networks:
         bury(turn, target, event_id, "network-removed")
         return
-    if rows.get_state(turn.tx, network) is not rows.State.READY or is_called(turn, network):
+    if rows.get_state(turn.tx, network) is not rows.LogState.READY or is_called(turn, network):
         _hold(turn, network, event_id, job)
         return
     loss = rows.get_loss(turn.tx, network)
@@ -157,7 +157,9 @@ def _start_call(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
         return
     # The store may have lost an earlier job of this event, whose call began up to one lease before.
     since = job.since - turn.rules.lease if is_lost else job.since
-    turn.emit(Probe(network, event_id, since=since // 1000, asked_at=turn.now, entity=job.entity))
+    turn.emit(
+        ProbeNetwork(network, event_id, since=since // 1000, asked_at=turn.now, entity=job.entity)
+    )
 
 
 def call(turn: Turn, network: str, event_id: str) -> None:
@@ -170,7 +172,7 @@ def call(turn: Turn, network: str, event_id: str) -> None:
         bury(turn, rows.on_network(network), event_id, "event-expired")
         return
     before = turn.now + turn.rules.lease - turn.rules.call_timeout
-    turn.emit(Call(network, event_id, stored.fields(), before=before))
+    turn.emit(CallNetwork(network, event_id, stored.fields(), before=before))
 
 
 def is_called(turn: Turn, network: str) -> bool:
@@ -215,7 +217,7 @@ def release_held(turn: Turn, network: str) -> None:
     Does nothing before the network's log has been read. If jobs remain that may start, the row in
     `rows.HELD` is due at once, so that they start in the next transaction.
     """
-    if rows.get_state(turn.tx, network) is not rows.State.READY:
+    if rows.get_state(turn.tx, network) is not rows.LogState.READY:
         return
     first, following = held_range(turn, network)
     end = min(following, first + turn.rules.page)

@@ -36,7 +36,7 @@ class Unknown(NamedTuple):
 
 
 Answer = Yes | No | Unknown
-"""The outcome of a `Call`."""
+"""The outcome of a `CallNetwork`."""
 
 
 class Start(NamedTuple):
@@ -56,7 +56,7 @@ class Publish(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer of an adapter to a `Call`."""
+    """The answer of an adapter to a `CallNetwork`."""
 
     network: str
     id: str
@@ -75,7 +75,7 @@ class Noticed(NamedTuple):
     everything."""
 
 
-class Page(NamedTuple):
+class LogPage(NamedTuple):
     """A part of a network's log."""
 
     notices: tuple[Notice, ...]
@@ -87,17 +87,18 @@ class Page(NamedTuple):
 
 
 class Paged(NamedTuple):
-    """The result of a `Read`."""
+    """The result of a `ReadLog`."""
 
     network: str
     after: int
-    """The number after which the page was requested. It identifies the `Read` that this answers."""
-    page: Page | None
+    """The number after which the page was requested. It identifies the `ReadLog` that is
+    answered."""
+    page: LogPage | None
     """`None` if the read failed."""
 
 
 class Probed(NamedTuple):
-    """The result of a `Probe`."""
+    """The result of a `ProbeNetwork`."""
 
     network: str
     id: str
@@ -166,7 +167,7 @@ class Hook(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The result of a `List`."""
+    """The result of a `ListHooks`."""
 
     network: str
     hooks: tuple[Hook, ...] | None
@@ -191,7 +192,7 @@ Input = End | Start | Publish | Subscribe | Unsubscribe | Redrive
 """Everything that `step` accepts."""
 
 
-class Call(NamedTuple):
+class CallNetwork(NamedTuple):
     """Publish an event on a network."""
 
     network: str
@@ -205,7 +206,7 @@ class Call(NamedTuple):
     """
 
 
-class Probe(NamedTuple):
+class ProbeNetwork(NamedTuple):
     """Ask a network whether it has an id."""
 
     network: str
@@ -236,7 +237,7 @@ class Post(NamedTuple):
     """The time of the store's clock, in ms, after which the POST must not begin."""
 
 
-class Read(NamedTuple):
+class ReadLog(NamedTuple):
     """Read a part of a network's log."""
 
     network: str
@@ -248,7 +249,7 @@ class Read(NamedTuple):
     """The second from which to read. Only legacy adapters, which are read by time, use it."""
 
 
-class List(NamedTuple):
+class ListHooks(NamedTuple):
     """Ask an adapter for its subscriptions."""
 
     network: str
@@ -298,7 +299,9 @@ class Note(NamedTuple):
     detail: str = ""
 
 
-Effect = Call | Probe | Post | Read | List | MakeHook | DropHook | Reply | Note
+Effect = (
+    CallNetwork | ProbeNetwork | Post | ReadLog | ListHooks | MakeHook | DropHook | Reply | Note
+)
 Effects = list[Effect]
 
 

@@ -10,8 +10,8 @@ from interchain_events.distributor.core.arrivals import known
 from interchain_events.distributor.core.messages import (
     Answered,
     No,
-    Probe,
     Probed,
+    ProbeNetwork,
     Publish,
     Reply,
     Turn,
@@ -34,7 +34,7 @@ def publish(turn: Turn, request: Publish) -> None:
         turn.emit(Reply("conflict", request.id))
         return
     if stored is None:
-        stored = rows.Stored(list(request.event), digest)
+        stored = rows.StoredEvent(list(request.event), digest)
     # `known` may have returned a changed row.
     if stored != rows.get_event(turn.tx, request.id):
         rows.put_event(turn.tx, request.id, stored)
@@ -135,7 +135,7 @@ def check_unseen(turn: Turn, key: str) -> None:
     stored = rows.get_event(turn.tx, event_id)
     entity = "" if stored is None else stored.fields().order
     turn.emit(
-        Probe(
+        ProbeNetwork(
             network,
             event_id,
             since=unseen.since // 1000,

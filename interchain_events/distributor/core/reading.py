@@ -22,8 +22,15 @@ from typing import Final
 
 from interchain_events.distributor.core import jobs, rows
 from interchain_events.distributor.core.arrivals import arrive, mark_seen, tell_interest
-from interchain_events.distributor.core.messages import Noticed, Page, Paged, Read, Reply, Turn
-from interchain_events.distributor.core.rows import Cursor, State, get_cursor, put_cursor
+from interchain_events.distributor.core.messages import (
+    LogPage,
+    Noticed,
+    Paged,
+    ReadLog,
+    Reply,
+    Turn,
+)
+from interchain_events.distributor.core.rows import LogCursor, LogState, get_cursor, put_cursor
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import Transaction
 from interchain_events.distributor.once.claims import forget
@@ -77,12 +84,12 @@ def noticed(turn: Turn, message: Noticed) -> None:
     turn.emit(Reply())
 
 
-def _steady(cursor: Cursor) -> bool:
+def _steady(cursor: LogCursor) -> bool:
     """Return whether no rewind of the log is being searched for or revoked."""
     return cursor.cut < 0 and not cursor.high
 
 
-def _take_notice(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
+def _take_notice(turn: Turn, network: str, cursor: LogCursor, notice: Notice) -> None:
     """Let a notice arrive if it is the next one of the log, or park it if it is beyond a gap."""
     if notice.number <= cursor.last:
         _take_passed(turn, network, cursor, notice)
@@ -96,7 +103,7 @@ def _take_notice(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> No
         _read_soon(turn, network, _park(turn, network, cursor, notice))
 
 
-def _take_passed(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
+def _take_passed(turn: Turn, network: str, cursor: LogCursor, notice: Notice) -> None:
     """Compare a notice with the known entry of its number, which the cursor has passed.
 
     If they differ, the log is read to find out whether it was rewound.
@@ -119,7 +126,7 @@ def _id_of(known: str) -> str:
     return known.partition("|")[0]
 
 
-def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
+def _park(turn: Turn, network: str, cursor: LogCursor, notice: Notice) -> LogCursor:
     """Park a notice until the gap before it has been read, and return the changed cursor.
 
     Its event counts as seen at once. If there are `Rules.most_parked` already, the notice is
@@ -133,7 +140,7 @@ def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
     return cursor._replace(parked=sorted([*cursor.parked, notice.number]))
 
 
-def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
+def _unpark(turn: Turn, network: str, cursor: LogCursor) -> LogCursor:
     """Let the parked notices arrive that now follow without a gap, and return the changed cursor.
 
     Parked notices that the cursor has passed are dropped.
@@ -161,7 +168,7 @@ def _pop_parked(turn: Turn, network: str, number: int) -> Notice | None:
     return None if text is None else rows.notice_of(text)
 
 
-def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
+def _read_soon(turn: Turn, network: str, cursor: LogCursor) -> None:
     """Read the log, unless a read is under way.
 
     If the read under way is lost, the log is read again.
@@ -172,7 +179,7 @@ def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
         read(turn, network, cursor)
 
 
-def read(turn: Turn, network: str, cursor: Cursor) -> None:
+def read(turn: Turn, network: str, cursor: LogCursor) -> None:
     """Emit a read of the next page.
 
     The cursor's row is due again when the read counts as lost. A network that is no longer in the
@@ -193,10 +200,10 @@ def read(turn: Turn, network: str, cursor: Cursor) -> None:
     repeated = max(cursor.verified - after - 1, 0)
     limit = 1 if cursor.high else turn.rules.page + repeated
     since = max(cursor.newest - turn.rules.overlap, 0)
-    turn.emit(Read(network, after, limit, since=since))
+    turn.emit(ReadLog(network, after, limit, since=since))
 
 
-def _after(turn: Turn, cursor: Cursor) -> int:
+def _after(turn: Turn, cursor: LogCursor) -> int:
     """Return the number after which the next read begins.
 
     During a search, only the number in the middle of the range is read. Otherwise the read begins
@@ -220,8 +227,8 @@ def cursor_due(turn: Turn, network: str) -> None:
 def paged(turn: Turn, message: Paged) -> None:
     """Apply a page of the log, or read again soon if the read failed.
 
-    A page that answers an earlier `Read` is ignored. It is recognized by the number after which it
-    begins.
+    A page that answers an earlier `ReadLog` is ignored. It is recognized by the number after which
+    it begins.
     """
     cursor = get_cursor(turn.tx, message.network)
     if message.network not in turn.rules.networks:
@@ -243,14 +250,14 @@ def paged(turn: Turn, message: Paged) -> None:
         _Numbered(turn, message.network, cursor, message.page).take()
 
 
-def _take_legacy_page(turn: Turn, network: str, cursor: Cursor, page: Page) -> None:
+def _take_legacy_page(turn: Turn, network: str, cursor: LogCursor, page: LogPage) -> None:
     """Let the notices of a legacy page and the parked ones arrive, in the order of their numbers.
 
     For the time that was read, a legacy adapter shows only the newest event of each entity.
     Notifications of the others may still be under way. So events after a gap are parked, unless the
     gap is older than this distributor or has lasted for `Rules.gap_patience`.
     """
-    history = rows.get_state(turn.tx, network) is not State.READY
+    history = rows.get_state(turn.tx, network) is not LogState.READY
     notices = {notice.number: notice for notice in page.notices}
     for number in cursor.parked:
         parked = _pop_parked(turn, network, number)
@@ -301,7 +308,7 @@ def _revoke_replaced(turn: Turn, network: str, notice: Notice) -> None:
     turn.note("rewind", network, event_id, f"{notice.number} has another event")
 
 
-def _end_pass(turn: Turn, network: str, cursor: Cursor) -> None:
+def _end_pass(turn: Turn, network: str, cursor: LogCursor) -> None:
     """End a pass that has read the log to its end, and read the log again after a while.
 
     If the network has been waiting for this, it may now be published to, and its held jobs start.
@@ -313,10 +320,10 @@ def _end_pass(turn: Turn, network: str, cursor: Cursor) -> None:
         return
     wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
     put_cursor(turn.tx, network, cursor, due=turn.now + wait)
-    if rows.get_state(turn.tx, network) is not State.READY:
-        turn.tx.put(rows.STATES, network, State.READY)
+    if rows.get_state(turn.tx, network) is not LogState.READY:
+        turn.tx.put(rows.STATES, network, LogState.READY)
         if loss is not None:
-            rows.put_loss(turn.tx, network, rows.Loss(doubted=turn.now))
+            rows.put_loss(turn.tx, network, rows.NetworkLoss(doubted=turn.now))
         jobs.release_held(turn, network)
 
 
@@ -326,8 +333,8 @@ class _Numbered:
 
     turn: Turn
     network: str
-    cursor: Cursor
-    page: Page
+    cursor: LogCursor
+    page: LogPage
 
     def take(self) -> None:
         """Check or add the notices up to a gap or a difference, and then decide how to continue."""
@@ -335,7 +342,7 @@ class _Numbered:
         # A log may begin with a number above 1.
         if not self.cursor.last and self.page.notices:
             first = self.page.notices[0].number
-        history = rows.get_state(self.turn.tx, self.network) is State.HISTORY
+        history = rows.get_state(self.turn.tx, self.network) is LogState.HISTORY
         expected = first
         for notice in self.page.notices:
             # Logs have no gaps. If the adapter has omitted a number, a later read may contain it.
@@ -385,7 +392,7 @@ class _Numbered:
         else:
             _end_pass(turn, self.network, _unpark(turn, self.network, cursor._replace(short=0)))
 
-    def _handle_short(self, cursor: Cursor, first: int, highest: int) -> None:
+    def _handle_short(self, cursor: LogCursor, first: int, highest: int) -> None:
         """Handle a log that is shorter than the part that was read before.
 
         The adapter may only lag behind, so the log counts as rewound only if it stays short for
@@ -419,7 +426,7 @@ def _note_block(turn: Turn, network: str, notice: Notice) -> None:
         turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
 
 
-def _search(turn: Turn, network: str, cursor: Cursor) -> None:
+def _search(turn: Turn, network: str, cursor: LogCursor) -> None:
     """Start to search for the last number that is still the same.
 
     It is less than the last confirmed number, whose row now differs or is missing.
@@ -427,7 +434,7 @@ def _search(turn: Turn, network: str, cursor: Cursor) -> None:
     _narrow(turn, network, cursor._replace(low=0, high=max(cursor.verified, 1), reading=0))
 
 
-def _apply_search(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+def _apply_search(turn: Turn, network: str, cursor: LogCursor, notices: tuple[Notice, ...]) -> None:
     """Continue the search in the upper half if the middle number is still the same, or below it."""
     middle = (cursor.low + cursor.high) // 2
     is_common = bool(notices) and notices[0].number == middle and _same(turn, network, notices[0])
@@ -435,7 +442,7 @@ def _apply_search(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notic
     _narrow(turn, network, narrowed)
 
 
-def _narrow(turn: Turn, network: str, cursor: Cursor) -> None:
+def _narrow(turn: Turn, network: str, cursor: LogCursor) -> None:
     """Read the number in the middle of the range, or end the search and start to revoke."""
     if cursor.high - cursor.low > 1:
         read(turn, network, cursor)
@@ -443,13 +450,13 @@ def _narrow(turn: Turn, network: str, cursor: Cursor) -> None:
         _begin_revoking(turn, network, cursor, cursor.low)
 
 
-def _begin_revoking(turn: Turn, network: str, cursor: Cursor, cut: int) -> None:
+def _begin_revoking(turn: Turn, network: str, cursor: LogCursor, cut: int) -> None:
     """Start to revoke the numbers after `cut`.
 
     The network is not published to until its log has been read again. Parked notices are revoked,
     too, because their events count as seen.
     """
-    turn.tx.put(rows.STATES, network, State.REREAD)
+    turn.tx.put(rows.STATES, network, LogState.REREAD)
     for number in cursor.parked:
         notice = _pop_parked(turn, network, number)
         if notice is not None:
@@ -462,10 +469,11 @@ def _begin_revoking(turn: Turn, network: str, cursor: Cursor, cut: int) -> None:
     )
 
 
-def _revoke_page(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Revoke one page of the numbers after `Cursor.cut`. After the last page, read the log again.
+def _revoke_page(turn: Turn, network: str, cursor: LogCursor) -> None:
+    """Revoke one page of the numbers after `LogCursor.cut`.
 
-    Each page is revoked in a transaction of its own, in ascending order.
+    Each page is revoked in a transaction of its own, in ascending order. After the last page, the
+    log is read again.
     """
     end = min(cursor.last, cursor.done + turn.rules.page)
     for number in range(cursor.done + 1, end + 1):

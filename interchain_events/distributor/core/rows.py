@@ -18,21 +18,21 @@ from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import Transaction
 
 EVENTS: Final = "events"
-"""A `Stored` by event id."""
+"""A `StoredEvent` by event id."""
 JOBS: Final = "jobs"
 """A `Job` by `target|event id`. Due when the job may be started, or when the lease of its claim
 ends."""
 QUEUES: Final = "queues"
 """The last event id of each queue, by `target|entity`."""
 DEAD: Final = "dead"
-"""A `Dead` by `letter_of`."""
+"""A `DeadLetter` by `letter_of`."""
 UNSEEN: Final = "unseen"
 """An `Unseen` by `network|event id`, for each id that an adapter accepted and that is not in the
 network's log yet. Due when the network is to be probed."""
 REVOCATIONS: Final = "revocations"
 """The number of acceptances that proved untrue, by `network|event id`."""
 CURSORS: Final = "cursors"
-"""A `Cursor` by network. Due when the log is to be read."""
+"""A `LogCursor` by network. Due when the log is to be read."""
 HELD: Final = "held"
 """The range of numbers in table `held(network)`, by network. Due while held jobs are being
 started."""
@@ -43,7 +43,7 @@ HOOKS: Final = "hooks"
 """A `Hooks` by network, due when the adapter's subscriptions are to be compared. Also "1" by
 `network|subscription` for each client's subscription that the adapter has accepted."""
 STATES: Final = "states"
-"""A `State` by network."""
+"""A `LogState` by network."""
 INTERESTS: Final = "interests"
 """The `Index` under the key `index`, and the name of each active subscription by `equal|` and the
 digest of its content."""
@@ -56,7 +56,7 @@ EXPIRY: Final = "expiry"
 """"1" by event id, if `Rules.retain` is set. Due when the id is to be forgotten."""
 CONTINUITY: Final = "continuity"
 """The epochs of the store, the seats of processes, the second in which the distributor began, and
-the `Loss` of each network (see `continuity`)."""
+the `NetworkLoss` of each network (see `continuity`)."""
 _BEGIN: Final = "begin"
 """The key of the second in which the distributor began, in `CONTINUITY`."""
 ALARMS: Final = "alarms"
@@ -208,7 +208,7 @@ def encode(row: tuple[object, ...]) -> str:
         return _ENCODER.encode(row)
 
 
-class Stored(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event, the notice by which it was first seen, and its numbers in the logs."""
 
     event: list[Any]
@@ -237,7 +237,7 @@ class Stored(NamedTuple):
         """Return the event's smallest number on a network, 0 if it has none there."""
         return min((number for name, number in self.numbers if name == network), default=0)
 
-    def with_number(self, network: str, number: int, *, every: bool) -> "Stored":
+    def with_number(self, network: str, number: int, *, every: bool) -> "StoredEvent":
         """Return the row with the event's number on a network added.
 
         If `every` is false, only the first number of each network is added.
@@ -317,7 +317,7 @@ def read_unseen(text: str) -> Unseen:
     return Unseen(*numbers)
 
 
-class Dead(NamedTuple):
+class DeadLetter(NamedTuple):
     """A dead letter: a job that was given up."""
 
     target: str
@@ -331,7 +331,7 @@ class Dead(NamedTuple):
     """The number of failed attempts."""
 
 
-class Cursor(NamedTuple):
+class LogCursor(NamedTuple):
     """The position up to which a network's log has been read, and the state of reading it."""
 
     last: int = 0
@@ -361,7 +361,7 @@ class Cursor(NamedTuple):
     same hash confirms all earlier rows."""
 
 
-class State(StrEnum):
+class LogState(StrEnum):
     """Whether a network may be published to (ID-36).
 
     It may be published to once its log has been read to the end. Before that, the distributor
@@ -376,7 +376,7 @@ class State(StrEnum):
     """The log was rewound and is being read again."""
 
 
-class Loss(NamedTuple):
+class NetworkLoss(NamedTuple):
     """The consequences for a network of a loss of rows in the store (see `continuity`)."""
 
     until: int = 0
@@ -417,13 +417,13 @@ class Interest(NamedTuple):
     """0 after the subscriber answered with status 410."""
 
 
-_EVENTS: Final = Rows(EVENTS, Stored)
+_EVENTS: Final = Rows(EVENTS, StoredEvent)
 _JOBS: Final = Rows(JOBS, Job)
-_CURSORS: Final = Rows(CURSORS, Cursor)
+_CURSORS: Final = Rows(CURSORS, LogCursor)
 _HOOKS: Final = Rows(HOOKS, Hooks)
 _INTERESTS: Final = Rows(SUBSCRIPTIONS, Interest)
-_DEAD: Final = Rows(DEAD, Dead)
-_LOSSES: Final = Rows(CONTINUITY, Loss)
+_DEAD: Final = Rows(DEAD, DeadLetter)
+_LOSSES: Final = Rows(CONTINUITY, NetworkLoss)
 
 get_event, put_event = _EVENTS.get, _EVENTS.put
 """Read and write by the event's id."""
@@ -451,14 +451,14 @@ def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool 
     _JOBS.put(tx, f"{target}|{event_id}", job, due=row_due, lane=job.lane)
 
 
-def get_cursor(tx: Transaction, network: str) -> Cursor:
+def get_cursor(tx: Transaction, network: str) -> LogCursor:
     """Return a network's cursor, at the beginning of the log if the network is new."""
-    return _CURSORS.get(tx, network) or Cursor()
+    return _CURSORS.get(tx, network) or LogCursor()
 
 
-def get_state(tx: Transaction, network: str) -> State:
+def get_state(tx: Transaction, network: str) -> LogState:
     """Return whether a network may be published to."""
-    return State(tx.get(STATES, network) or State.HISTORY)
+    return LogState(tx.get(STATES, network) or LogState.HISTORY)
 
 
 def get_begin(tx: Transaction) -> int | None:
@@ -472,12 +472,12 @@ def put_begin(tx: Transaction, begin: int) -> None:
     tx.put(CONTINUITY, _BEGIN, str(begin))
 
 
-def get_loss(tx: Transaction, network: str) -> Loss | None:
+def get_loss(tx: Transaction, network: str) -> NetworkLoss | None:
     """Return the consequences of a loss for a network, `None` if the store has not lost rows."""
     return _LOSSES.get(tx, f"loss|{network}")
 
 
-def put_loss(tx: Transaction, network: str, loss: Loss) -> None:
+def put_loss(tx: Transaction, network: str, loss: NetworkLoss) -> None:
     """Write the consequences of a loss for a network."""
     _LOSSES.put(tx, f"loss|{network}", loss)
 

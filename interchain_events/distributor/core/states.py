@@ -60,7 +60,7 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
         return NetworkState(network, "absent", dead.reason, refused=True)
     job = rows.get_job(tx, target, event_id)
     state = "claimed" if lease_end(tx, published, event_id) > tx.now else "absent"
-    is_unread = rows.get_state(tx, network) is not rows.State.READY
+    is_unread = rows.get_state(tx, network) is not rows.LogState.READY
     if job is None:
         return NetworkState(network, state)
     if job.reason:

@@ -43,8 +43,8 @@ class Beliefs:
 
     def learn_all(self, tx: Transaction) -> None:
         """Remember the values that an applied step has read or written."""
-        for kind, name, part in tx.parts():
-            self._add(kind, name, part.values)
+        for kind, name, buffer in tx.buffers():
+            self._add(kind, name, buffer.values)
 
     def _add(self, kind: str, name: str, values: dict[str, str | None]) -> None:
         """Remember values of one table or set, and forget old ones if there are too many."""

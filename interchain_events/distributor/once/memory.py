@@ -11,9 +11,9 @@ from interchain_events.distributor.once.transaction import (
     ROW,
     DueRow,
     Read,
-    Row,
     Step,
     Store,
+    StoredRow,
     T,
     Transaction,
 )
@@ -33,7 +33,7 @@ class MemoryStore(Store):
     def __init__(self, clock: Callable[[], int] = machine_clock) -> None:
         super().__init__()
         self._clock = clock
-        self.parts: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+        self.parts: defaultdict[tuple[str, str], dict[str, StoredRow]] = defaultdict(dict)
         """The rows of each table and the members of each set, by `ROW` or `MEMBER` and name."""
         self._lanes: defaultdict[int, SortedList[tuple[int, str, str]]] = defaultdict(SortedList)
         """The due rows of each lane, sorted by time, table and key."""
@@ -53,7 +53,7 @@ class MemoryStore(Store):
                 self._apply(*place, row)
             return result
 
-    def _apply(self, kind: str, name: str, key: str, row: Row | None) -> None:
+    def _apply(self, kind: str, name: str, key: str, row: StoredRow | None) -> None:
         """Replace or remove a row, and update the lists of due rows."""
         old = self.parts[kind, name].pop(key, None)
         if old is not None and old.due is not None:

@@ -336,9 +336,9 @@ class RedisStore(Store):
 def _checks(tx: Transaction) -> list[tuple[str, str, list[str], list[str]]]:
     """Return the values that a step has read, in the form in which the script compares them."""
     return [
-        (kind, name, list(part.reads), list(map(_expected, part.reads.values())))
-        for kind, name, part in tx.parts()
-        if part.reads
+        (kind, name, list(buffer.reads), list(map(_expected, buffer.reads.values())))
+        for kind, name, buffer in tx.buffers()
+        if buffer.reads
     ]
 
 
@@ -351,10 +351,10 @@ def _writes(tx: Transaction) -> Written:
     writes: list[tuple[str, str, list[str], list[str]]] = []
     due: list[str] = []
     undue: list[str] = []
-    for kind, name, part in tx.parts():
+    for kind, name, buffer in tx.buffers():
         written: list[str] = []
         removed: list[str] = []
-        for key, row in part.writes.items():
+        for key, row in buffer.writes.items():
             if row is None:
                 removed.append(key)
             elif kind == MEMBER:
@@ -366,7 +366,7 @@ def _writes(tx: Transaction) -> Written:
                 due += (str(max(row.due, 0) + row.lane * _LANE), f"{name}\0{key}")
             elif kind == ROW:
                 undue.append(f"{name}\0{key}")
-        if part.writes:
+        if buffer.writes:
             writes.append((kind, name, written, removed))
     return writes, due, undue
 

@@ -23,9 +23,9 @@ from interchain_events.distributor.once.transaction import (
     Place,
     Read,
     Reader,
-    Row,
     Step,
     Store,
+    StoredRow,
     T,
 )
 
@@ -196,7 +196,7 @@ class SqlStore(Store):
             place: stored.get(place) for place, value in reads.items() if stored.get(place) != value
         }
 
-    def _write(self, session: Session, writes: Mapping[Place, Row | None]) -> None:
+    def _write(self, session: Session, writes: Mapping[Place, StoredRow | None]) -> None:
         """Write and remove rows, in at most two round trips."""
         removed = [place for place, row in writes.items() if row is None]
         written = [(*place, *row) for place, row in writes.items() if row is not None]

@@ -24,7 +24,7 @@ Place = tuple[str, str, str]
 """The place of a value: its kind, the table or set, and the key or member."""
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A row as it is stored."""
 
     value: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     """`Store.due` lists the rows of lower lanes first."""
 
 
-PRESENT: Final = Row("1")
+PRESENT: Final = StoredRow("1")
 """The row that stands for a member of a set."""
 
 
@@ -54,7 +54,7 @@ Reader = Callable[[str, str], Read]
 the name."""
 
 
-class Part:
+class TableBuffer:
     """The reads and writes of a step in one table or set, by key."""
 
     __slots__ = ("read", "reads", "values", "writes")
@@ -66,7 +66,7 @@ class Part:
         self.reads: dict[str, str | None] = {}
         """The values that were read. A store compares them with the stored ones before it
         writes."""
-        self.writes: dict[str, Row | None] = {}
+        self.writes: dict[str, StoredRow | None] = {}
         """The rows that are to be written, `None` for a removal."""
 
     def value(self, key: str) -> str | None:
@@ -77,13 +77,13 @@ class Part:
             self.reads[key] = value
         return self.values[key]
 
-    def write(self, key: str, row: Row | None) -> None:
+    def write(self, key: str, row: StoredRow | None) -> None:
         """Buffer a row, or its removal if `row` is `None`."""
         self.writes[key] = row
         self.values[key] = None if row is None else row.value
 
 
-class Parts(dict[str, Part]):
+class TableBuffers(dict[str, TableBuffer]):
     """The tables or the sets that a step has read or written, by name."""
 
     def __init__(self, kind: str, read: Reader) -> None:
@@ -91,11 +91,11 @@ class Parts(dict[str, Part]):
         self._kind = kind
         self._read = read
 
-    def __missing__(self, name: str) -> Part:
-        """Create the part of a table or set that is used for the first time."""
-        part = Part(self._read(self._kind, name))
-        self[name] = part
-        return part
+    def __missing__(self, name: str) -> TableBuffer:
+        """Create the buffer of a table or set that is used for the first time."""
+        buffer = TableBuffer(self._read(self._kind, name))
+        self[name] = buffer
+        return buffer
 
 
 class Transaction:
@@ -107,29 +107,29 @@ class Transaction:
     __slots__ = ("now", "sets", "tables")
 
     def __init__(self, read: Reader, now: int) -> None:
-        self.tables = Parts(ROW, read)
-        self.sets = Parts(MEMBER, read)
+        self.tables = TableBuffers(ROW, read)
+        self.sets = TableBuffers(MEMBER, read)
         self.now = now
 
-    def parts(self) -> Iterator[tuple[str, str, Part]]:
-        """Yield `ROW` or `MEMBER`, the name and the part of each table and set that was used."""
-        for kind, parts in ((ROW, self.tables), (MEMBER, self.sets)):
-            for name, part in parts.items():
-                yield kind, name, part
+    def buffers(self) -> Iterator[tuple[str, str, TableBuffer]]:
+        """Yield `ROW` or `MEMBER`, the name and the buffer of each table and set that was used."""
+        for kind, buffers in ((ROW, self.tables), (MEMBER, self.sets)):
+            for name, buffer in buffers.items():
+                yield kind, name, buffer
 
     def reads(self) -> dict[Place, str | None]:
-        """Return the values that were read from the store, in the order of `parts`."""
+        """Return the values that were read from the store, in the order of `buffers`."""
         values: dict[Place, str | None] = {}
-        for kind, name, part in self.parts():
-            for key, value in part.reads.items():
+        for kind, name, buffer in self.buffers():
+            for key, value in buffer.reads.items():
                 values[kind, name, key] = value
         return values
 
-    def writes(self) -> dict[Place, Row | None]:
+    def writes(self) -> dict[Place, StoredRow | None]:
         """Return the rows that were written, `None` for a removal."""
-        rows: dict[Place, Row | None] = {}
-        for kind, name, part in self.parts():
-            for key, row in part.writes.items():
+        rows: dict[Place, StoredRow | None] = {}
+        for kind, name, buffer in self.buffers():
+            for key, row in buffer.writes.items():
                 rows[kind, name, key] = row
         return rows
 
@@ -138,10 +138,10 @@ class Transaction:
 
         The reads remain, because the store must check whether the step failed over true values.
         """
-        for _, _, part in self.parts():
+        for _, _, buffer in self.buffers():
             # The step will not write any more, so `values` may be the same dictionary.
-            part.values = part.reads
-            part.writes = {}
+            buffer.values = buffer.reads
+            buffer.writes = {}
 
     def get(self, table: str, key: str) -> str | None:
         """Return the text of a row, `None` if there is none."""
@@ -153,7 +153,7 @@ class Transaction:
         `value` must not be empty. `due` and `lane` replace those that the row had: a row that is
         written without `due` is not due any more.
         """
-        self.tables[table].write(key, Row(value, due, lane))
+        self.tables[table].write(key, StoredRow(value, due, lane))
 
     def delete(self, table: str, key: str) -> None:
         """Remove a row, if there is one."""

@@ -194,7 +194,7 @@ def hash_token(token: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class AccessRights:
     """The rights of callers.
 
     Either everyone has all rights, or a caller has those of its token (by the token's hash) or

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from interchain_events.distributor.core.messages import Answer, Hook, No, Page, Unknown, Yes
+from interchain_events.distributor.core.messages import Answer, Hook, LogPage, No, Unknown, Yes
 from interchain_events.distributor.event import BadEventError, Event, Notice, block_of, parse_row
 
 NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
@@ -41,7 +41,7 @@ class Query(NamedTuple):
         return self.environment is None or self.environment in notice.event.metadata
 
 
-class Place(NamedTuple):
+class ProbeAnswer(NamedTuple):
     """The answer of an adapter to the question whether its network has an id."""
 
     there: bool | None
@@ -70,7 +70,7 @@ class Adapter(Protocol):
     async def publish(self, event: Event) -> Answer:
         """Publish an event. Returns `Unknown` unless the answer is clear."""
 
-    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> ProbeAnswer:
         """Return whether the network has the id of an event.
 
         Some adapters cannot be asked for an id and are searched. For these, `since` is the second
@@ -78,7 +78,7 @@ class Adapter(Protocol):
         its block, 0 if unknown.
         """
 
-    async def read(self, after: int, limit: int, since: int) -> Page | None:
+    async def read(self, after: int, limit: int, since: int) -> LogPage | None:
         """Return at most `limit` notices of the log after a number, `None` on failure.
 
         An adapter that is read by time begins at the second `since` instead.
@@ -205,25 +205,25 @@ class HttpAdapter:
             return No(f"{answer.status} {detail}"[:200])
         return Unknown(f"status {answer.status}")
 
-    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # asked for by its id
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> ProbeAnswer:  # noqa: ARG002  # asked for by its id
         """GET `/publications/{id}`, and return whether the network has the id."""
         answer = await self._ask("GET", f"/publications/{quote(event_id, safe='')}")
         if answer is None or answer.status not in {200, 404}:
-            return Place(None)
+            return ProbeAnswer(None)
         if answer.status == 404:
-            return Place(False if answer.kind == "application/problem+json" else None)
+            return ProbeAnswer(False if answer.kind == "application/problem+json" else None)
         body = answer.json()
         if not isinstance(body, dict) or not isinstance(body.get("networks"), list):
-            return Place(None)
+            return ProbeAnswer(None)
         states = [network.get("state") for network in body["networks"] if isinstance(network, dict)]
-        return Place(any(state in {"published", "seen"} for state in states))
+        return ProbeAnswer(any(state in {"published", "seen"} for state in states))
 
-    async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
+    async def read(self, after: int, limit: int, since: int) -> LogPage | None:  # noqa: ARG002  # read by number
         """GET `/events?all=true&after=…`."""
         notices = await self._notices({"all": "true", "limit": str(limit), **_after(after)})
         if notices is None:
             return None
-        return Page(notices, complete=len(notices) < limit)
+        return LogPage(notices, complete=len(notices) < limit)
 
     async def _notices(
         self, parameters: Mapping[str, str], **how: Any

@@ -8,7 +8,13 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from interchain_events.distributor.core.rules import NOW, START, Rules
-from interchain_events.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
+from interchain_events.distributor.service.access import (
+    RIGHTS,
+    AccessError,
+    AccessRights,
+    Keys,
+    Verifier,
+)
 from interchain_events.distributor.service.problems import parse_json
 from pubsub_emulator.files.settings import Problem, SettingsError, StrictModel, parse, read
 from pubsub_emulator.serving.guard import Names, is_loopback
@@ -253,7 +259,7 @@ def parse_config(data: bytes, place: str) -> Config:
     return parse(data, place, Config)
 
 
-def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
+def make_access(config: AccessConfig, host: str, folder: Path) -> AccessRights:
     """Return the rights of callers.
 
     Raises `SettingsError` if everyone could call from other machines without `open = true`.
@@ -269,7 +275,7 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
             config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp
         )
     tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
-    return Access(everyone=config.open or not needs_token, tokens=tokens, verifier=verifier)
+    return AccessRights(everyone=config.open or not needs_token, tokens=tokens, verifier=verifier)
 
 
 def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool = False) -> Verifier:

@@ -67,7 +67,7 @@ question to the store."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class EngineSettings:
     """Settings that the state machine does not need."""
 
     types: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Settings:
     """The longest time, in seconds, that effects under way may take after `stop`."""
 
 
-DEFAULTS: Final = Settings()
+DEFAULTS: Final = EngineSettings()
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Engine:
         store: Store,
         adapters: Mapping[str, Adapter],
         poster: Poster,
-        settings: Settings = DEFAULTS,
+        settings: EngineSettings = DEFAULTS,
     ) -> None:
         self.rules = rules
         self.store = store
@@ -175,8 +175,8 @@ class Engine:
     async def stop(self) -> None:
         """Stop the engine and close the store.
 
-        New effects do not begin, and those under way may take `Settings.grace` seconds to end. A
-        second call does nothing.
+        New effects do not begin, and those under way may take `EngineSettings.grace` seconds to
+        end. A second call does nothing.
         """
         if self._stopping:
             return
@@ -395,11 +395,11 @@ class Engine:
     async def _result_of(self, effect: messages.Effect) -> messages.Input | None:
         """Carry an effect out and return its result, `None` if it has none."""
         match effect:
-            case messages.Call():
+            case messages.CallNetwork():
                 return await self._call(effect)
             case messages.Post():
                 return await self._post(effect)
-            case messages.Probe():
+            case messages.ProbeNetwork():
                 place = await self.adapters[effect.network].probe(
                     effect.id, effect.since, effect.entity, second=effect.time
                 )
@@ -412,13 +412,13 @@ class Engine:
                     hidden=place.hidden,
                     last=place.last,
                 )
-            case messages.Read():
+            case messages.ReadLog():
                 page = await self.adapters[effect.network].read(
                     effect.after, effect.limit, effect.since
                 )
                 self._note_reached(effect.network, answered=page is not None)
                 return messages.Paged(effect.network, effect.after, page)
-            case messages.List():
+            case messages.ListHooks():
                 listed = await self.adapters[effect.network].hooks()
                 return messages.Listed(effect.network, listed)
             case messages.MakeHook():
@@ -441,7 +441,7 @@ class Engine:
         """Return an estimate of the store's clock in ms."""
         return _monotonic() + self._offset
 
-    async def _call(self, effect: messages.Call) -> messages.Input:
+    async def _call(self, effect: messages.CallNetwork) -> messages.Input:
         """Publish on a network, unless it is too late to begin the call."""
         if self.store_time() > effect.before:
             return messages.Answered(

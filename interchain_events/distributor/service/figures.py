@@ -58,5 +58,5 @@ def read_figures(store: Store) -> Figures:
         figures.jobs[target] += 1
         figures.oldest[target] = min(since, figures.oldest.get(target, since))
     for _, text in store.rows(rows.DEAD, limit=MOST_ROWS):
-        figures.given_up[rows.Dead(*json.loads(text)).target] += 1
+        figures.given_up[rows.DeadLetter(*json.loads(text)).target] += 1
     return figures

@@ -17,11 +17,15 @@ from interchain_events.distributor.core.states import NOT_READ, NetworkState, st
 from interchain_events.distributor.event import Notice, parse_notification, parse_publication
 from interchain_events.distributor.once import Transaction
 from interchain_events.distributor.service import requests
-from interchain_events.distributor.service.access import Access, Verifier, jwt_event
+from interchain_events.distributor.service.access import AccessRights, Verifier, jwt_event
 from interchain_events.distributor.service.adapters import Query
 from interchain_events.distributor.service.engine import Engine
 from interchain_events.distributor.service.figures import Figures, read_figures
-from interchain_events.distributor.service.interface import Interface, listed, wants_representation
+from interchain_events.distributor.service.interface import (
+    HttpInterface,
+    listed,
+    wants_representation,
+)
 from interchain_events.distributor.service.metrics import Gauge, gauge
 from interchain_events.distributor.service.problems import (
     Handler,
@@ -38,7 +42,7 @@ from interchain_events.distributor.service.status_page import (
     REFRESH,
     Check,
     NetworkLine,
-    Status,
+    StatusPage,
     SubscriptionLine,
     status_page,
 )
@@ -55,7 +59,7 @@ HEALTH_SECONDS: Final = 2.0
 """How long a health check waits for the store."""
 
 
-class DistributorHttp(Interface):
+class DistributorHttp(HttpInterface):
     """The routes of one engine.
 
     `private` allows endpoints at private addresses. `most` is the number of requests that are
@@ -71,7 +75,7 @@ class DistributorHttp(Interface):
     def __init__(
         self,
         engine: Engine,
-        access: Access,
+        access: AccessRights,
         *,
         verifier: Verifier | None,
         private: bool,
@@ -279,7 +283,7 @@ class DistributorHttp(Interface):
         """Answer with every dead letter."""
         letters = await self._engine.read_all(rows.DEAD)
         return web.json_response(
-            [_letter(name, rows.Dead(*json.loads(text))) for name, text in letters]
+            [_letter(name, rows.DeadLetter(*json.loads(text))) for name, text in letters]
         )
 
     async def redrive(self, request: web.Request) -> web.Response:
@@ -496,7 +500,7 @@ class DistributorHttp(Interface):
             headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"},
         )
 
-    async def _status(self, *, is_refreshed: bool) -> Status:
+    async def _status(self, *, is_refreshed: bool) -> StatusPage:
         """Return the content of the status page.
 
         The page needs no token, so it shows subscriptions only if callers need no token either.
@@ -526,7 +530,7 @@ class DistributorHttp(Interface):
             )
             for name in engine.rules.networks
         ]
-        return Status(
+        return StatusPage(
             engine.rules.public_url,
             _worst(checks),
             checks,
@@ -580,7 +584,7 @@ def _success(network: str, *, success: bool) -> dict[str, object]:
     return fields
 
 
-def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
+def _letter(name: str, letter: rows.DeadLetter) -> dict[str, object]:
     """Return a dead letter, as it is sent to an operator."""
     kind, _, target = letter.target.partition(":")
     return {

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.access import AccessRights
 from interchain_events.distributor.service.metrics import Gauge, Metrics
 from interchain_events.distributor.service.openapi import document, page
 from interchain_events.distributor.service.problems import (
@@ -42,7 +42,7 @@ _ROUTES: Final[tuple[Route, ...]] = (
 """The routes that distributors and adapters have in common."""
 
 
-class Interface(ABC):
+class HttpInterface(ABC):
     """The common routes, and the handlers that are the same for distributors and adapters.
 
     A subclass has the handlers named in `_ROUTES` and in its own `ROUTES`. `private` allows
@@ -56,7 +56,7 @@ class Interface(ABC):
 
     def __init__(
         self,
-        access: Access,
+        access: AccessRights,
         metrics: Metrics,
         *,
         private: bool,

@@ -18,12 +18,12 @@ from typing import Final
 
 import aiohttp
 
-from interchain_events.distributor.core.messages import Page
+from interchain_events.distributor.core.messages import LogPage
 from interchain_events.distributor.event import Notice, legacy_notice
 from interchain_events.distributor.service.adapters import (
     HttpAdapter,
     HttpAnswer,
-    Place,
+    ProbeAnswer,
     Profile,
     Query,
 )
@@ -105,7 +105,7 @@ class PublicAdapter(HttpAdapter):
         )
         return f"{self._url} is not a public adapter: {reasons}"
 
-    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> ProbeAnswer:
         """Return whether the events since a time include the id, or hide it for good.
 
         An event of the entity hides the earlier ones of the requested time. So the time before the
@@ -114,7 +114,7 @@ class PublicAdapter(HttpAdapter):
         start = max(since - AROUND, EARLIEST)
         shown = await self._between(start, int(time.time()) + AROUND)
         if shown is None:
-            return Place(None)
+            return ProbeAnswer(None)
         place = shown_among(tuple(shown.values()), event_id, entity, second=second)
         for _ in range(MOST_SPLITS):
             times = [notice.time for notice in shown.values() if notice.event.order == entity]
@@ -122,16 +122,16 @@ class PublicAdapter(HttpAdapter):
                 return place
             earlier = await self._between(start, min(times) - 1, whole=False)
             if earlier is None:
-                return Place(None)
+                return ProbeAnswer(None)
             part = shown_among(tuple(earlier.values()), event_id, entity, second=second)
             # The last shown event also hides other events of its second.
             is_hidden = part.hidden or (not part.there and second != 0 and part.last == second)
-            place = Place(bool(part.there), hidden=place.hidden or is_hidden, last=place.last)
+            place = ProbeAnswer(bool(part.there), hidden=place.hidden or is_hidden, last=place.last)
             shown = earlier
         # The search has not come to its end, so an absent event may still be hidden.
-        return Place(place.there, hidden=not place.there, last=place.last)
+        return ProbeAnswer(place.there, hidden=not place.there, last=place.last)
 
-    async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # it is read by time
+    async def read(self, after: int, limit: int, since: int) -> LogPage | None:  # noqa: ARG002  # it is read by time
         """Return one window of the log.
 
         Returns `None` on failure, and while another read is under way: the adapter would not
@@ -147,7 +147,7 @@ class PublicAdapter(HttpAdapter):
         if notices is None:
             return None
         in_order = tuple(notices[number] for number in sorted(notices))
-        return Page(in_order, complete, until=0 if complete else until)
+        return LogPage(in_order, complete, until=0 if complete else until)
 
     async def query(self, query: Query) -> list[Notice] | None:
         """Return the notices that a client's query asks for, `None` on failure."""
@@ -220,7 +220,9 @@ class PublicAdapter(HttpAdapter):
         return shown
 
 
-def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str, second: int = 0) -> Place:
+def shown_among(
+    notices: tuple[Notice, ...], event_id: str, entity: str, second: int = 0
+) -> ProbeAnswer:
     """Return whether an id is among the shown events, and the time of the last event in seconds.
 
     An absent id may be hidden by another event of its entity that has the same `second`. If
@@ -228,7 +230,7 @@ def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str, second:
     """
     there = any(notice.id == event_id for notice in notices)
     hiding = (notice.event.order == entity and second in {0, notice.time} for notice in notices)
-    return Place(
+    return ProbeAnswer(
         there,
         hidden=not there and any(hiding),
         last=max((notice.time for notice in notices), default=0),

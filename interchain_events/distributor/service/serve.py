@@ -19,7 +19,7 @@ from aiohttp import web
 from interchain_events.distributor.once import open_store
 from interchain_events.distributor.service.adapters import Adapter, HttpAdapter, Profile
 from interchain_events.distributor.service.config import Config, make_access, make_verifier
-from interchain_events.distributor.service.engine import Engine, Settings
+from interchain_events.distributor.service.engine import Engine, EngineSettings
 from interchain_events.distributor.service.http import DistributorHttp
 from interchain_events.distributor.service.poster import Poster
 from interchain_events.distributor.service.public import PublicAdapter
@@ -125,7 +125,7 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         private = config.private_endpoints
         poster = Poster(private=private)
         stack.push_async_callback(poster.close)
-        settings = Settings(
+        settings = EngineSettings(
             tuple(config.subscriptions.types),
             tuple(config.subscriptions.metadata),
             {

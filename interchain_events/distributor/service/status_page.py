@@ -62,7 +62,7 @@ class SubscriptionLine(NamedTuple):
     active: bool
 
 
-class Status(NamedTuple):
+class StatusPage(NamedTuple):
     """Everything on the page."""
 
     name: str
@@ -86,7 +86,7 @@ class _Cell(NamedTuple):
     html: str
 
 
-def status_page(status: Status) -> str:
+def status_page(status: StatusPage) -> str:
     """Return the page as HTML."""
     networks = [
         (
@@ -127,7 +127,7 @@ def _card(title: str, content: str) -> str:
     return f'<section class="card"><h2>{title}</h2>{content}</section>'
 
 
-def _introduction(status: Status) -> str:
+def _introduction(status: StatusPage) -> str:
     """Return the line with the state of the whole distributor."""
     state = _span(status.status, is_up=status.status == "UP")
     links = 'Calls: <a href="/docs">/docs</a>. Figures: <a href="/metrics">/metrics</a>.'
@@ -137,7 +137,7 @@ def _introduction(status: Status) -> str:
     return f"<p>{escape(safe(status.name))} is {state}. {links} {again}</p>"
 
 
-def _subscriptions(status: Status) -> str:
+def _subscriptions(status: StatusPage) -> str:
     """Return the table of subscriptions, or the reason why there is none."""
     if status.subscriptions is None:
         return "<p>A token with the right <code>read</code> is needed to see them.</p>"

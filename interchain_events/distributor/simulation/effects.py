@@ -8,7 +8,7 @@ from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.scenery import Process, Scenery
 
 
-def _probed(network: SimulatedNetwork, probe: messages.Probe) -> messages.Probed:
+def _probed(network: SimulatedNetwork, probe: messages.ProbeNetwork) -> messages.Probed:
     """Return the result of a probe of a network that answers."""
     if not network.legacy:
         there = network.has(probe.id)
@@ -63,11 +63,16 @@ class Hands(Scenery, ABC):
             self.kill(process)
             return
         match effect:
-            case messages.Call():
+            case messages.CallNetwork():
                 self._call(process, run, effect)
             case messages.Post():
                 self._post(process, run, effect)
-            case messages.Probe() | messages.Read() | messages.List() | messages.MakeHook():
+            case (
+                messages.ProbeNetwork()
+                | messages.ReadLog()
+                | messages.ListHooks()
+                | messages.MakeHook()
+            ):
                 self._answer(process, run, self._result_of(effect))
             case messages.DropHook():
                 network = self.networks[effect.network]
@@ -98,7 +103,7 @@ class Hands(Scenery, ABC):
 
         self.later(self.latency() if delay is None else delay, arrive)
 
-    def _call(self, process: Process, run: int, effect: messages.Call) -> None:
+    def _call(self, process: Process, run: int, effect: messages.CallNetwork) -> None:
         """Publish on a network, if the network and the faults allow it."""
 
         def answer(reply: messages.Answer, delay: int) -> None:
@@ -142,7 +147,8 @@ class Hands(Scenery, ABC):
             answer(reply, delay + self.latency())
 
     def _result_of(
-        self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook
+        self,
+        effect: messages.ProbeNetwork | messages.ReadLog | messages.ListHooks | messages.MakeHook,
     ) -> messages.Input:
         """Return the result of a probe, of a read, or of a request about subscriptions."""
         network = self.networks[effect.network]
@@ -151,17 +157,17 @@ class Hands(Scenery, ABC):
             fault_rate = self.faults.call_fails
         answers = network.up and not self.chance(fault_rate)
         match effect:
-            case messages.Probe():
+            case messages.ProbeNetwork():
                 self.record("probe", effect.network, effect.id)
                 if not answers:
                     return messages.Probed(
                         effect.network, effect.id, None, asked_at=effect.asked_at
                     )
                 return _probed(network, effect)
-            case messages.Read():
+            case messages.ReadLog():
                 page = network.page(effect.after, effect.limit, effect.since) if answers else None
                 return messages.Paged(effect.network, effect.after, page)
-            case messages.List():
+            case messages.ListHooks():
                 hooks = tuple(
                     messages.Hook(name, endpoint) for name, endpoint in network.hooks.items()
                 )

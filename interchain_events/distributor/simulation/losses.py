@@ -29,7 +29,7 @@ class LossKind(StrEnum):
     SWAPPED = "swapped"
 
 
-class Loss(NamedTuple):
+class StoreLoss(NamedTuple):
     """One loss in a story."""
 
     kind: LossKind
@@ -48,7 +48,7 @@ class Ending(NamedTuple):
     """The end of a story with a loss."""
 
     seed: int
-    loss: Loss
+    loss: StoreLoss
     surprises: list[str]
     """The violated invariants."""
     noticed: int
@@ -59,7 +59,7 @@ class Ending(NamedTuple):
 class LossStory(DistributorStory):
     """A story whose store loses rows once."""
 
-    def __init__(self, seed: int, loss: Loss, *, calm: bool = True) -> None:
+    def __init__(self, seed: int, loss: StoreLoss, *, calm: bool = True) -> None:
         super().__init__(seed)
         self._loss = loss
         self._copies: deque[Copy] = deque(maxlen=loss.back + 1)
@@ -136,7 +136,7 @@ def another_store(seed: int) -> Copy:
     return world.watch.copy()
 
 
-def tell_with_loss(seed: int, loss: Loss) -> Ending:
+def tell_with_loss(seed: int, loss: StoreLoss) -> Ending:
     """Tell the story of a seed with a loss."""
     story = LossStory(seed, loss)
     outcome = story.tell()
@@ -145,14 +145,14 @@ def tell_with_loss(seed: int, loss: Loss) -> Ending:
 
 def steps_of(seed: int) -> int:
     """Return the number of transactions of a story without a loss."""
-    return LossStory(seed, Loss(LossKind.EMPTIED, -1)).tell().steps
+    return LossStory(seed, StoreLoss(LossKind.EMPTIED, -1)).tell().steps
 
 
-def losses(steps: int) -> Iterator[Loss]:
+def losses(steps: int) -> Iterator[StoreLoss]:
     """Yield every loss before every transaction of a story with `steps` transactions."""
     for at in range(2, steps + 1):
-        yield Loss(LossKind.EMPTIED, at)
-        yield Loss(LossKind.SWAPPED, at)
+        yield StoreLoss(LossKind.EMPTIED, at)
+        yield StoreLoss(LossKind.SWAPPED, at)
         for back in BACKS:
             if back < at:
-                yield Loss(LossKind.OLDER, at, back)
+                yield StoreLoss(LossKind.OLDER, at, back)

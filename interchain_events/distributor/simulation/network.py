@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from interchain_events.distributor.core.messages import Page
+from interchain_events.distributor.core.messages import LogPage
 from interchain_events.distributor.event import Event, Notice, find_id
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -113,13 +113,13 @@ class SimulatedNetwork:
         self._counted = 0
         self.branch += 1
 
-    def page(self, after: int, limit: int, since: int) -> Page:
+    def page(self, after: int, limit: int, since: int) -> LogPage:
         """Return a page of the log, as the adapter serves it."""
         if not self.legacy:
             notices = tuple(self.log[after : after + limit])
-            return Page(notices, complete=after + limit >= len(self.log))
+            return LogPage(notices, complete=after + limit >= len(self.log))
         newest = {notice.event.order: notice for notice in self.log if notice.time >= since}
-        return Page(tuple(newest.values()), complete=True)
+        return LogPage(tuple(newest.values()), complete=True)
 
     def newest_of_seconds(self, since: int) -> tuple[Notice, ...]:
         """Return the newest event of each entity in each second from `since` on.
@@ -143,7 +143,7 @@ class SimulatedNetwork:
 
 
 @dataclass
-class Subscriber:
+class SimulatedSubscriber:
     """The endpoint of a client."""
 
     status: int | None = 200

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from interchain_events.distributor.core.continuity import Seat
 from interchain_events.distributor.core.rules import Rules
-from interchain_events.distributor.simulation.network import SimulatedNetwork, Subscriber
+from interchain_events.distributor.simulation.network import SimulatedNetwork, SimulatedSubscriber
 from pubsub_emulator.files.settings import StrictModel
 from pubsub_emulator.primitives.hashing import new_blake2_256
 
@@ -99,7 +99,7 @@ class Scenery:
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         self.store_up = True
         """Whether the store answers."""
-        self.endpoints: dict[str, Subscriber] = {}
+        self.endpoints: dict[str, SimulatedSubscriber] = {}
         """The emulated subscribers by URL."""
         self.subscriptions: dict[str, str] = {}
         """The endpoint of each subscription, by its name."""

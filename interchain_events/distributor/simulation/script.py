@@ -6,7 +6,7 @@ from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.simulation import file as files
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.scenery import BEGIN
-from interchain_events.distributor.simulation.stage import Stage
+from interchain_events.distributor.simulation.stage import ScenarioStage
 from interchain_events.distributor.simulation.stories import event_of
 
 ENDPOINT: Final = "https://{}.example/dlt"
@@ -15,9 +15,9 @@ ANSWERED: Final = 31_000
 """Milliseconds after which every publication has been answered."""
 
 
-def play_file(scenario: files.ScenarioFile, seed: int = 0) -> Stage:
+def play_file(scenario: files.ScenarioFile, seed: int = 0) -> ScenarioStage:
     """Play a scenario to its end, and return its stage, which has the failures."""
-    stage = Stage(seed)
+    stage = ScenarioStage(seed)
     _Play(scenario, stage).run()
     stage.end()
     return stage
@@ -30,7 +30,7 @@ def _ms(seconds: float) -> int:
 class _Play:
     """A scenario that is played on a stage."""
 
-    def __init__(self, scenario: files.ScenarioFile, stage: Stage) -> None:
+    def __init__(self, scenario: files.ScenarioFile, stage: ScenarioStage) -> None:
         self._scenario = scenario
         self._stage = stage
         self._until = 0

@@ -9,7 +9,7 @@ from interchain_events.distributor.event import Event
 from interchain_events.distributor.simulation.invariants import surprises
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
-from interchain_events.distributor.simulation.world import Request, World
+from interchain_events.distributor.simulation.world import SimulatedRequest, World
 
 DESMOS: Final = "https://desmos.example/dlt"
 """The endpoint of the subscriber in most scenarios."""
@@ -17,7 +17,7 @@ _RULES: Final = Rules((), "")
 
 
 @dataclass
-class Stage:
+class ScenarioStage:
     """A world, its events, and the failures found so far.
 
     Scenarios use its methods to act and to check. A check that fails adds a failure and does not
@@ -55,7 +55,7 @@ class Stage:
         self.originals.setdefault(name, []).append(event)
         return name, event
 
-    def publish(self, number: int = 1, entity: int = 0, **how: str) -> Request:
+    def publish(self, number: int = 1, entity: int = 0, **how: str) -> SimulatedRequest:
         """Publish an event through the distributor."""
         return self.world.publish(*self.event(number, entity, **how))
 
@@ -70,7 +70,7 @@ class Stage:
         if not holds:
             self.failures.append(sentence)
 
-    def status(self, request: Request, wanted: int) -> None:
+    def status(self, request: SimulatedRequest, wanted: int) -> None:
         """Check that a request is answered with a status within 31 seconds."""
         self.world.run_until(lambda: request.status is not None, 31_000)
         self.that(request.status == wanted, f"status {wanted}, not {request.status}")
@@ -103,7 +103,7 @@ class Stage:
         self.failures += surprises(self.world, self.originals)
 
 
-Play = Callable[[Stage], None]
+Play = Callable[[ScenarioStage], None]
 """A function that plays a scenario on a stage."""
 SCENARIOS: Final[dict[int, tuple[str, str, Play]]] = {}
 """The title, the rules and the function of each scenario, by its number in the rules."""
@@ -119,9 +119,9 @@ def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
     return register
 
 
-def play(number: int, seed: int = 0) -> Stage:
+def play(number: int, seed: int = 0) -> ScenarioStage:
     """Play a scenario to its end, and return its stage, which has the failures."""
-    stage = Stage(seed)
+    stage = ScenarioStage(seed)
     stage.set()
     SCENARIOS[number][2](stage)
     stage.end()

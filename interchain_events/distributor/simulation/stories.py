@@ -42,7 +42,7 @@ def event_of(
     return name, Event(kind, location, (environment,), entity_hash, previous, "0x" + "5c" * 32)
 
 
-class Outcome(NamedTuple):
+class StoryOutcome(NamedTuple):
     """The result of a story."""
 
     seed: int
@@ -117,7 +117,7 @@ class DistributorStory:
         self.originals.setdefault(name, []).append(event)
         return name, event
 
-    def tell(self) -> Outcome:
+    def tell(self) -> StoryOutcome:
         """Run the story to its end and check the invariants."""
         world = self.world
         for name in world.networks:
@@ -135,7 +135,7 @@ class DistributorStory:
         world.settle()
         self._clear_dead_letters()
         world.settle()
-        return Outcome(
+        return StoryOutcome(
             self.seed, surprises(world, self.originals), world.digest(), world.steps, self._number
         )
 
@@ -213,6 +213,6 @@ class DistributorStory:
         self.world.publish_on(name, other)
 
 
-def tell(seed: int) -> Outcome:
+def tell(seed: int) -> StoryOutcome:
     """Run the story of a seed."""
     return DistributorStory(seed).tell()

@@ -13,13 +13,13 @@ from typing import Final
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import messages, rows
 from interchain_events.distributor.core.continuity import AnotherStore, Seat, Taken, take
-from interchain_events.distributor.core.rows import State
+from interchain_events.distributor.core.rows import LogState
 from interchain_events.distributor.core.states import Whereabouts, status_of, whereabouts
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import MemoryStore, Transaction
-from interchain_events.distributor.once.transaction import MEMBER, ROW, Row
+from interchain_events.distributor.once.transaction import MEMBER, ROW, StoredRow
 from interchain_events.distributor.simulation.effects import Hands
-from interchain_events.distributor.simulation.network import Subscriber
+from interchain_events.distributor.simulation.network import SimulatedSubscriber
 from interchain_events.distributor.simulation.scenery import Faults, Process, Scenery
 
 ANSWER_WITHIN: Final = 30_000
@@ -31,7 +31,7 @@ MAY_REVOKE: Final = (messages.Probed, messages.Paged, messages.Due)
 
 
 @dataclass
-class Request:
+class SimulatedRequest:
     """A client's publication."""
 
     event_id: str
@@ -47,7 +47,7 @@ class Request:
     """The status of the answer, `None` before it, and 0 if the process died."""
 
 
-Copy = Mapping[tuple[str, str], Mapping[str, Row]]
+Copy = Mapping[tuple[str, str], Mapping[str, StoredRow]]
 """The rows of each table and the members of each set, as `MemoryStore.parts` has them."""
 
 
@@ -114,7 +114,7 @@ class CheckedStore(MemoryStore):
             if kind == ROW and table in {rows.JOBS, rows.UNSEEN}:
                 self.open_jobs += len(part)
 
-    def _apply(self, kind: str, table: str, key: str, row: Row | None) -> None:
+    def _apply(self, kind: str, table: str, key: str, row: StoredRow | None) -> None:
         """Apply a write, count it, and check the invariants about it."""
         old = self.parts[kind, table].get(key)
         self.touched.add(key.rpartition("|")[2])
@@ -158,9 +158,9 @@ class CheckedStore(MemoryStore):
             self._record("published", name, member)
 
 
-def _seen(row: Row) -> int:
+def _seen(row: StoredRow) -> int:
     """Return the time in ms at which the event of a row was first seen, 0 if it was not."""
-    return rows.Stored(*json.loads(row.value)).seen
+    return rows.StoredEvent(*json.loads(row.value)).seen
 
 
 class World(Hands):
@@ -172,7 +172,7 @@ class World(Hands):
         """The store, with its checks and counters."""
         self.store: MemoryStore = self.watch
         """The same store, without the checks in its type."""
-        self.requests: list[Request] = []
+        self.requests: list[SimulatedRequest] = []
         """The requests that have not been answered."""
         self.notes: Counter[str] = Counter()
         """The number of notes by kind."""
@@ -290,7 +290,7 @@ class World(Hands):
     def _has_history(self, name: str) -> bool:
         """Return whether new rows of a network's log count as its history."""
         state = rows.get_state(self.look(), name)
-        return state is State.HISTORY or (name in self.rules.legacy and state is State.REREAD)
+        return state is LogState.HISTORY or (name in self.rules.legacy and state is LogState.REREAD)
 
     def _plan_poll(self) -> None:
         """Schedule a poll at the time of the next due row, unless an earlier one is scheduled."""
@@ -364,12 +364,14 @@ class World(Hands):
 
     # clients
 
-    def publish(self, event_id: str, event: Event) -> Request:
+    def publish(self, event_id: str, event: Event) -> SimulatedRequest:
         """Publish an event as a client, through a random process."""
         process = self.any_process()
         if process is None or not self.store_up:
-            return Request(event_id, process or self.processes[0], 0, since=self.now, status=503)
-        request = Request(event_id, process, process.run, since=self.now)
+            return SimulatedRequest(
+                event_id, process or self.processes[0], 0, since=self.now, status=503
+            )
+        request = SimulatedRequest(event_id, process, process.run, since=self.now)
         effects = self.tell(process, messages.Publish(event_id, event))
         if effects is None:
             request.status = 503
@@ -421,7 +423,7 @@ class World(Hands):
 
         Raises `StoreError` if all processes or the store are down.
         """
-        self.endpoints.setdefault(endpoint, Subscriber())
+        self.endpoints.setdefault(endpoint, SimulatedSubscriber())
         request = messages.Subscribe(
             types,
             metadata,
@@ -437,9 +439,11 @@ class World(Hands):
         self.subscriptions[reply.value] = endpoint
         return reply.value, reply.new
 
-    def dead_letters(self) -> dict[str, rows.Dead]:
+    def dead_letters(self) -> dict[str, rows.DeadLetter]:
         """Return the dead letters by name."""
-        return {name: rows.Dead(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)}
+        return {
+            name: rows.DeadLetter(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)
+        }
 
     def redrive(self, letter: str) -> str:
         """Try a dead letter again. Returns the code of the reply, `down` if there is no reply."""

@@ -15,16 +15,16 @@ from interchain_events.cli.commands.events.audit import run_audit
 from interchain_events.delivery_audit.deliveries import DeliveriesError
 from interchain_events.events.log.sql_store import open_store
 from interchain_events.prism.core.identifiers import sha256
-from interchain_events.prism.core.status import OperationStatus, Place, Update
+from interchain_events.prism.core.status import OperationPlace, OperationStatus, StatusUpdate
 from interchain_events.prism.status_deliveries import StatusDeliveries
 from interchain_events.prism.tables.processor import Processor
 from pubsub_emulator.cli.main import pubsub
 
-IN_BLOCK = Place(2, bytes(32), 0, 0, 12_000)
+IN_BLOCK = OperationPlace(2, bytes(32), 0, 0, 12_000)
 LIFE = (
-    Update(OperationStatus.PENDING),
-    Update(OperationStatus.IN_BLOCK, place=IN_BLOCK),
-    Update(OperationStatus.APPROVED, place=IN_BLOCK),
+    StatusUpdate(OperationStatus.PENDING),
+    StatusUpdate(OperationStatus.IN_BLOCK, place=IN_BLOCK),
+    StatusUpdate(OperationStatus.APPROVED, place=IN_BLOCK),
 )
 
 
@@ -58,7 +58,7 @@ def audit(spark: SparkContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     return run
 
 
-def told(folder: Path, name: str, *updates: Update) -> str:
+def told(folder: Path, name: str, *updates: StatusUpdate) -> str:
     """Write down the life of an operation, and a stream that told these; returns the operation's id
     in hex.
     """
@@ -83,7 +83,7 @@ def test_ev_40_honest_statuses_pass_and_a_false_one_is_named_with_its_operation(
     assert found.exit_code == 0, found.output
     assert "3 statuses sent in 1 stream of" in found.output
 
-    elsewhere = Update(OperationStatus.APPROVED, place=IN_BLOCK._replace(number=9))
+    elsewhere = StatusUpdate(OperationStatus.APPROVED, place=IN_BLOCK._replace(number=9))
     operation = told(folder, "false", *LIFE[:2], elsewhere)
     found = audit(folder, "--json")
     assert found.exit_code == 1, found.output

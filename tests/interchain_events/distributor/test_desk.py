@@ -11,7 +11,7 @@ from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter import desk as desks
 from interchain_events.distributor.adapter.desk import AT_ONCE, Desk, in_order
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import MemoryStore
 from interchain_events.distributor.service.requests import Wish
@@ -56,7 +56,7 @@ async def test_a_slow_subscriber_has_many_notifications_in_flight_but_one_per_en
         got.extend(notice.number for notice in notices)
         return [True] * len(notices)
 
-    ledger = MemoryLedger(SimulatedNetwork("a"))
+    ledger = SimulatedLedger(SimulatedNetwork("a"))
     desk = Desk(ledger, MemoryStore(), post)
     await desk.subscribe(WISH)
     for number in range(1, 91):
@@ -78,7 +78,7 @@ async def test_only_what_was_not_acknowledged_is_told_again(
         got.append([notice.number for notice in notices])
         return [notice.number == 1 or (notice.number == 2 and len(got) == 2) for notice in notices]
 
-    ledger = MemoryLedger(SimulatedNetwork("a"))
+    ledger = SimulatedLedger(SimulatedNetwork("a"))
     for number in (1, 2, 3):
         ledger.append(event_of(number, number)[1])
     store = MemoryStore()
@@ -103,7 +103,7 @@ async def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
             await stuck.wait()
         return [True] * len(notices)
 
-    ledger, store = MemoryLedger(SimulatedNetwork("a")), MemoryStore()
+    ledger, store = SimulatedLedger(SimulatedNetwork("a")), MemoryStore()
     desk = Desk(ledger, store, post)
     await desk.subscribe(WISH)
     for number, entity in enumerate((1, 2, 1, 3, 3), 1):

@@ -24,7 +24,7 @@ from support.plumbing.told import alone, told
 from interchain_events.distributor.adapter.evm import ledger as room
 from interchain_events.distributor.adapter.evm.account import (
     MOST_FILE,
-    Account,
+    EvmAccount,
     Fees,
     KeyUnusable,
     keccak256,
@@ -530,13 +530,13 @@ def test_a_keystore_gives_its_key_for_the_right_password_alone(
 ) -> None:
     path = tmp_path / "key.json"
     path.write_text(json.dumps(store))
-    assert key_of_keystore(path, "testpassword").address == Account(_VECTOR_KEY).address
+    assert key_of_keystore(path, "testpassword").address == EvmAccount(_VECTOR_KEY).address
     with pytest.raises(KeyUnusable, match="the password is wrong"):
         key_of_keystore(path, "Testpassword")
 
 
 def test_a_signed_transaction_is_the_one_of_eip_155() -> None:
-    signed = Account(b"F" * 32).signed(1, 9, 21000, Fees(20 * 10**9), ("0x" + "35" * 20, b""))
+    signed = EvmAccount(b"F" * 32).signed(1, 9, 21000, Fees(20 * 10**9), ("0x" + "35" * 20, b""))
     nonce, price, gas, to, value, data, v, r, s = rlp.decode(signed)
     assert (nonce, price, gas, value, data) == (
         b"\x09",

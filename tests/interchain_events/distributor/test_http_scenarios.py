@@ -15,10 +15,10 @@ from support.plumbing.redis_server import running_redis
 from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter.http import AdapterHttp
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.access import AccessRights
 from interchain_events.distributor.service.serve import served
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
@@ -297,8 +297,8 @@ async def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_i
 @alone
 async def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Path) -> None:
     async with stage(tmp_path) as made, contextlib.AsyncExitStack() as stack:
-        far = MemoryLedger(SimulatedNetwork("c"))
-        app = AdapterHttp("c", far, MemoryStore(), Access(everyone=True)).application()
+        far = SimulatedLedger(SimulatedNetwork("c"))
+        app = AdapterHttp("c", far, MemoryStore(), AccessRights(everyone=True)).application()
         url = await stack.enter_async_context(served(app, "127.0.0.1", 0))
         await stack.enter_async_context(another(tmp_path, {"b": made.adapters["b"], "c": url}))
         made.ledgers["a"].append(event_of(1)[1])

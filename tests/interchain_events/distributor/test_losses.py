@@ -21,12 +21,12 @@ from interchain_events.distributor.core.continuity import (
     take,
 )
 from interchain_events.distributor.core.messages import Input, Note, Start
-from interchain_events.distributor.core.rows import State
+from interchain_events.distributor.core.rows import LogState
 from interchain_events.distributor.core.rules import NOW, START, Rules
 from interchain_events.distributor.simulation.losses import (
     BACKS,
-    Loss,
     LossKind,
+    StoreLoss,
     another_store,
     losses,
     steps_of,
@@ -52,7 +52,7 @@ def test_whatever_the_store_loses_each_event_comes_to_each_network_once(
     seed: int, place: float, kind: LossKind, back: int
 ) -> None:
     at = 2 + int(place * (steps_of(seed) - 1))
-    loss = Loss(kind, at, back if kind is LossKind.OLDER else 0)
+    loss = StoreLoss(kind, at, back if kind is LossKind.OLDER else 0)
     assert tell_with_loss(seed, loss).surprises == []
 
 
@@ -244,7 +244,7 @@ def test_after_a_loss_nothing_is_published_before_the_logs_were_read(
     store: CheckedStore, clock: Clock, replica: Make
 ) -> None:
     one = replica("one")
-    store.transact(lambda tx: [tx.put(rows.STATES, name, State.READY) for name in "ab"])
+    store.transact(lambda tx: [tx.put(rows.STATES, name, LogState.READY) for name in "ab"])
     backup = store.copy()
     one.take()
     store.restore(backup)
@@ -253,9 +253,9 @@ def test_after_a_loss_nothing_is_published_before_the_logs_were_read(
         "store-lost"
     ]
     for name in "ab":
-        assert store.read_row(rows.STATES, name) == State.REREAD
+        assert store.read_row(rows.STATES, name) == LogState.REREAD
         loss = store.transact(lambda tx, name=name: rows.get_loss(tx, name))  # type: ignore[misc]
-        assert loss == rows.Loss(until=clock.now + one.rules.lease)
+        assert loss == rows.NetworkLoss(until=clock.now + one.rules.lease)
 
 
 def test_a_process_that_starts_after_a_pause_reads_the_logs_first(
@@ -263,13 +263,13 @@ def test_a_process_that_starts_after_a_pause_reads_the_logs_first(
 ) -> None:
     """The store may have been restored meanwhile, and nobody remembers what it had."""
     replica("one")
-    store.transact(lambda tx: tx.put(rows.STATES, "a", State.READY))
+    store.transact(lambda tx: tx.put(rows.STATES, "a", LogState.READY))
     clock.now += continuity.IN_USE // 2
     replica("soon")
-    assert store.read_row(rows.STATES, "a") == State.READY
+    assert store.read_row(rows.STATES, "a") == LogState.READY
     clock.now += continuity.IN_USE + 10
     replica("late")
-    assert store.read_row(rows.STATES, "a") == State.REREAD
+    assert store.read_row(rows.STATES, "a") == LogState.REREAD
 
 
 def test_seats_and_epochs_are_bounded(store: CheckedStore, replica: Make) -> None:

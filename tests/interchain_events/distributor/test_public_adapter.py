@@ -21,12 +21,12 @@ from support.distributor.stage import another, stage, until
 from support.plumbing.told import Told, alone, told
 
 from interchain_events.distributor.adapter.http import AdapterHttp
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import MemoryStore
 from interchain_events.distributor.service import public
-from interchain_events.distributor.service.access import Access
-from interchain_events.distributor.service.adapters import HttpAdapter, Place, Profile
+from interchain_events.distributor.service.access import AccessRights
+from interchain_events.distributor.service.adapters import HttpAdapter, ProbeAnswer, Profile
 from interchain_events.distributor.service.config import Config
 from interchain_events.distributor.service.public import PublicAdapter as Client
 from interchain_events.distributor.service.serve import Running, served
@@ -296,7 +296,7 @@ async def test_id30_the_end_of_a_short_log_hides_events_which_a_probe_tells(
         assert len(adapter.shown(0, 1_800_000_000, "sbx")) == count
         last = event_of(len(times) - 1)[0]
         place = await Shown(adapter).probe(last, 1_700_000_000, "")
-        assert place == Place(there=count == len(times), last=1_700_000_000)
+        assert place == ProbeAnswer(there=count == len(times), last=1_700_000_000)
 
 
 @given(
@@ -325,7 +325,7 @@ def test_id34_a_probe_takes_nothing_for_absent_that_is_there(
         unknown = await Shown(adapter).probe(event_id, second, event.order)
         assert unknown.there or unknown.hidden or unknown.last == seconds[number]
         absent = await Shown(adapter).probe("absent", 0, event.order, seconds[number] + 1)
-        assert absent == Place(there=False, last=absent.last)
+        assert absent == ProbeAnswer(there=False, last=absent.last)
 
     asyncio.run(run())
 
@@ -337,7 +337,9 @@ async def test_id34_a_probe_of_an_entity_with_many_events_ends() -> None:
         adapter.add(body(number, 7), at=1_700_000_000 + number)
     order = event_of(0, 7)[1].order
     place = await Shown(adapter).probe("absent", 1_700_000_000, order, 1_600_000_000)
-    assert place == Place(there=False, hidden=True, last=1_700_000_000 + public.MOST_SPLITS + 2)
+    assert place == ProbeAnswer(
+        there=False, hidden=True, last=1_700_000_000 + public.MOST_SPLITS + 2
+    )
 
 
 @alone
@@ -371,13 +373,13 @@ async def test_id32_a_subscription_without_a_name_is_not_removed(made: Two) -> N
 @pytest.mark.parametrize("name", [".", "..", "...", "a/../b", "a/.", "a+b", "a@b:c", "~"])
 @alone
 async def test_id20_an_id_that_a_path_would_lose_is_probed_as_it_is(name: str) -> None:
-    ledger = MemoryLedger(SimulatedNetwork("a"))
-    app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
+    ledger = SimulatedLedger(SimulatedNetwork("a"))
+    app = AdapterHttp("a", ledger, MemoryStore(), AccessRights(everyone=True)).application()
     async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
         adapter = HttpAdapter(url, Profile(), session)
-        assert await adapter.probe(name, 0, "") == Place(there=False)
+        assert await adapter.probe(name, 0, "") == ProbeAnswer(there=False)
         ledger.append(event_of(1)[1]._replace(data_location=f"https://n.example/e?hl={name}"))
-        assert await adapter.probe(name, 0, "") == Place(there=True)
+        assert await adapter.probe(name, 0, "") == ProbeAnswer(there=True)
 
 
 def test_id35_networks_that_accept_ids_twice_are_awaited_unless_set_otherwise() -> None:

@@ -21,13 +21,13 @@ from interchain_events.distributor.service.standing import Party
 from interchain_events.distributor.service.status_page import (
     Check,
     NetworkLine,
-    Status,
+    StatusPage,
     SubscriptionLine,
     status_page,
 )
 
 DARK_AND_LIGHT = ("light", "dark")
-EXAMPLE = Status(
+EXAMPLE = StatusPage(
     name="https://ied.example",
     status="DEGRADED",
     checks=[

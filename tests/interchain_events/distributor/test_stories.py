@@ -15,7 +15,7 @@ from support.plumbing.examples import scaled
 from interchain_events.distributor.core import rows
 from interchain_events.distributor.core.messages import (
     Answered,
-    Call,
+    CallNetwork,
     Due,
     Effects,
     Input,
@@ -28,7 +28,7 @@ from interchain_events.distributor.core.step import steps
 from interchain_events.distributor.event import Event, Notice, parse_notification, parse_row
 from interchain_events.distributor.once import MemoryStore, Store, Transaction
 from interchain_events.distributor.once.transaction import MEMBER, ROW
-from interchain_events.distributor.service.adapters import Place
+from interchain_events.distributor.service.adapters import ProbeAnswer
 from interchain_events.distributor.service.public import shown_among
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.scenery import BEGIN, Faults
@@ -118,8 +118,8 @@ def _taken_in(store: Store, rules: Rules, now: int, told: Input) -> None:
             lambda kind, name: (tx.sets if kind == MEMBER else tx.tables)[name].value, now
         )
         steps(rules, [told], inner)
-        for kind, name, part in inner.parts():
-            for key, row in part.writes.items():
+        for kind, name, buffer in inner.buffers():
+            for key, row in buffer.writes.items():
                 (tx.sets if kind == MEMBER else tx.tables)[name].write(key, row)
 
     store.transact(body)
@@ -230,7 +230,7 @@ def test_a_row_of_a_removed_network_becomes_a_dead_letter() -> None:
     world.now += 100_000
     for row in store.due(100):
         store.transact(lambda tx, row=row: steps(left, [Due(row.table, row.key)], tx))  # type: ignore[misc]
-    letters = [rows.Dead(*json.loads(text)) for _, text in store.rows(rows.DEAD)]
+    letters = [rows.DeadLetter(*json.loads(text)) for _, text in store.rows(rows.DEAD)]
     assert [(letter.target, letter.reason) for letter in letters] == [("n:b", "network-removed")]
 
 
@@ -245,7 +245,7 @@ def _tell(world: World, told: Input) -> Effects:
 
 
 def _calls(effects: Effects) -> int:
-    return sum(isinstance(effect, Call) for effect in effects)
+    return sum(isinstance(effect, CallNetwork) for effect in effects)
 
 
 def test_id34_an_answer_to_a_probe_from_before_the_yes_revokes_nothing() -> None:
@@ -330,10 +330,10 @@ def test_id22_what_only_an_interest_told_of_fixes_no_content() -> None:
 def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     """In doubt it is published again; a yes is believed."""
     notices = (Notice(2, 2, event_of(2)[1], event_of(2)[0], ""),)
-    assert shown_among(notices, NAME, EVENT.order) == Place(there=False, hidden=True, last=2)
-    assert shown_among(notices, NAME, "0x" + "77" * 32) == Place(there=False, last=2)
-    assert shown_among(notices, event_of(2)[0], EVENT.order) == Place(there=True, last=2)
-    assert shown_among((), NAME, EVENT.order) == Place(there=False)
+    assert shown_among(notices, NAME, EVENT.order) == ProbeAnswer(there=False, hidden=True, last=2)
+    assert shown_among(notices, NAME, "0x" + "77" * 32) == ProbeAnswer(there=False, last=2)
+    assert shown_among(notices, event_of(2)[0], EVENT.order) == ProbeAnswer(there=True, last=2)
+    assert shown_among((), NAME, EVENT.order) == ProbeAnswer(there=False)
     world = _world(
         SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=()),
         SimulatedNetwork("b"),

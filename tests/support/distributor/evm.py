@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from interchain_events.distributor.adapter.evm.account import Account
+from interchain_events.distributor.adapter.evm.account import EvmAccount
 from interchain_events.distributor.adapter.evm.ledger import EvmLedger, EvmSettings, open_ledger
 from interchain_events.distributor.adapter.evm.node import EvmNode
 from interchain_events.distributor.adapter.ledger import Published
@@ -18,7 +18,7 @@ KEYS = (
     "4f3edf983ac636a65a842ce7c78d9aa706d3b113bce9c46f30d7d21715b23b1d",
     "6cbed15c793ce57650b9877cf6fa156fbef513c4e6134f022a85b1ffdd59b2a1",
 )
-ACCOUNT, STRANGER = (Account(bytes.fromhex(key)) for key in KEYS)
+ACCOUNT, STRANGER = (EvmAccount(bytes.fromhex(key)) for key in KEYS)
 Told = Published | No | Unknown
 
 

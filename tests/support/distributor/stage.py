@@ -16,9 +16,9 @@ from aiohttp import web
 from support.plumbing.told import Told, told
 
 from interchain_events.distributor.adapter.http import AdapterHttp
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.access import AccessRights
 from interchain_events.distributor.service.config import Config
 from interchain_events.distributor.service.engine import Engine
 from interchain_events.distributor.service.serve import Running, running, served
@@ -49,7 +49,7 @@ class Stage:
     """A distributor over two adapters, all over HTTP."""
 
     url: str
-    ledgers: dict[str, MemoryLedger]
+    ledgers: dict[str, SimulatedLedger]
     inbox: Inbox
     inbox_url: str
     http: aiohttp.ClientSession
@@ -107,13 +107,13 @@ async def stage(
     """The networks are `a` and `b` unless they are given; those that are up are waited for."""
     async with contextlib.AsyncExitStack() as stack:
         ledgers = {
-            each.name: MemoryLedger(each)
+            each.name: SimulatedLedger(each)
             for each in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))
         }
         adapters = {}
         for name, ledger in ledgers.items():
             app = AdapterHttp(
-                name, ledger, MemoryStore(), Access(everyone=True), node=NODE
+                name, ledger, MemoryStore(), AccessRights(everyone=True), node=NODE
             ).application()
             adapters[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
         inbox = Inbox()

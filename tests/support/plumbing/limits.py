@@ -27,9 +27,9 @@ from aiohttp import web
 
 from interchain_events.database.opening import open_database
 from interchain_events.distributor.adapter.http import AdapterHttp
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.access import AccessRights
 from interchain_events.distributor.service.adapters import HttpAdapter, Profile
 from interchain_events.distributor.service.config import parse_config
 from interchain_events.distributor.service.serve import served
@@ -308,8 +308,8 @@ def _posted(data: bytes) -> Any:
     """A publication as an adapter takes it; one that is too long is raised."""
 
     async def run() -> int:
-        ledger = MemoryLedger(SimulatedNetwork("a"))
-        app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
+        ledger = SimulatedLedger(SimulatedNetwork("a"))
+        app = AdapterHttp("a", ledger, MemoryStore(), AccessRights(everyone=True)).application()
         async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
             made = {"Content-Type": "application/json"}
             async with http.post(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interchain_events.distributor.adapter.ledger import NetworkLog
+from interchain_events.distributor.adapter.ledger import Ledger
 from interchain_events.distributor.event import NETWORK
 from interchain_events.distributor.once import Store, open_store
 from interchain_events.distributor.service.config import AccessConfig, make_access, read_config
@@ -20,7 +20,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.serving.guard import Names
 
 if TYPE_CHECKING:
-    from interchain_events.distributor.adapter.evm.account import Account
+    from interchain_events.distributor.adapter.evm.account import EvmAccount
 
 
 def serve_distributor(path: Path) -> None:
@@ -100,7 +100,7 @@ def serve_adapter(given: AdapterOptions) -> None:
     asyncio.run(run())
 
 
-async def _ledger(given: AdapterOptions) -> NetworkLog:
+async def _ledger(given: AdapterOptions) -> Ledger:
     """Return the ledger of a chain in this process, or behind a node.
 
     Raises `click.UsageError` if the node's chain is not a Substrate chain.
@@ -128,7 +128,7 @@ async def _ledger(given: AdapterOptions) -> NetworkLog:
     return RpcLedger(given.network, rpc, seed)
 
 
-async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkLog:
+async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> Ledger:
     """Return the ledger of a contract on an EVM chain.
 
     The contract is created if neither the options nor the store name one. Raises
@@ -180,7 +180,7 @@ def _check_evm_options(given: AdapterOptions) -> None:
         raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")
 
 
-def _account(given: AdapterOptions) -> "Account":
+def _account(given: AdapterOptions) -> "EvmAccount":
     """Return the account that publishes on an EVM chain. Asks for the password if necessary.
 
     Raises `KeyUnusable`.

@@ -71,7 +71,7 @@ def keccak256(data: bytes) -> bytes:
     return keccak.new(data=data, digest_bits=256).digest()
 
 
-class Account:
+class EvmAccount:
     """An account with a 32-byte key.
 
     Raises `ValueError` if the bytes are not a key.
@@ -109,14 +109,14 @@ class Account:
         return signature[64], int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
 
 
-def key_of_environment(name: str) -> Account:
+def key_of_environment(name: str) -> EvmAccount:
     """Return the account whose key is in an environment variable, as 32 bytes in hexadecimal.
 
     Raises `KeyUnusable`.
     """
     try:
         text = os.environ.get(name, "").strip().removeprefix("0x")
-        return Account(bytes.fromhex(text if len(text) == 64 else ""))
+        return EvmAccount(bytes.fromhex(text if len(text) == 64 else ""))
     except ValueError:
         raise KeyUnusable(
             f"the environment variable {name} does not hold a key of 32 bytes in hex"
@@ -185,7 +185,7 @@ class _Keystore(BaseModel):
     version: Literal[3]
 
 
-def key_of_keystore(path: Path, password: str) -> Account:
+def key_of_keystore(path: Path, password: str) -> EvmAccount:
     """Return the account of a keystore file (Web3 Secret Storage, version 3).
 
     Raises `KeyUnusable` if the file cannot be read or the password is wrong.
@@ -201,7 +201,7 @@ def key_of_keystore(path: Path, password: str) -> Account:
         if not hmac.compare_digest(keccak256(key[16:] + crypto.ciphertext), crypto.mac):
             raise KeyUnusable(f"{path}: the password is wrong")
         cipher = Cipher(AES(key[:16]), CTR(crypto.cipherparams.iv)).decryptor()
-        return Account(cipher.update(crypto.ciphertext) + cipher.finalize())
+        return EvmAccount(cipher.update(crypto.ciphertext) + cipher.finalize())
     except OSError as error:
         raise KeyUnusable(f"{path}: {error.strerror or error}") from None
     except ValidationError as error:

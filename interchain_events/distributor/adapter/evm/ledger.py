@@ -16,7 +16,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from interchain_events.database.errors import StoreError
-from interchain_events.distributor.adapter.evm.account import Account, Fees, keccak256, usual_fees
+from interchain_events.distributor.adapter.evm.account import (
+    EvmAccount,
+    Fees,
+    keccak256,
+    usual_fees,
+)
 from interchain_events.distributor.adapter.evm.contract import (
     IS_UNIQUE,
     TOPIC,
@@ -27,9 +32,9 @@ from interchain_events.distributor.adapter.evm.contract import (
     read_entry,
     refusal,
 )
-from interchain_events.distributor.adapter.evm.node import Block, EvmNode, Finality
-from interchain_events.distributor.adapter.ledger import NetworkLog, Published
-from interchain_events.distributor.core.messages import No, Page, Unknown
+from interchain_events.distributor.adapter.evm.node import EvmBlock, EvmNode, Finality
+from interchain_events.distributor.adapter.ledger import Ledger, Published
+from interchain_events.distributor.core.messages import LogPage, No, Unknown
 from interchain_events.distributor.event import Event
 from interchain_events.distributor.once import Store
 from interchain_events.pallets.dome_events.global_id import global_id
@@ -101,13 +106,13 @@ class _Sent:
     """Set when the transaction is over."""
 
 
-class EvmLedger(NetworkLog):
+class EvmLedger(Ledger):
     """The ledger of a contract behind a node. Use `open_ledger` to create one."""
 
     def __init__(
         self,
         node: EvmNode,
-        account: Account,
+        account: EvmAccount,
         settings: EvmSettings,
         store: Store,
         *,
@@ -347,7 +352,7 @@ class EvmLedger(NetworkLog):
                 if await self._take(begin, block):
                     begin = last + 1
 
-    async def _drop_reverted(self, head: Block) -> None:
+    async def _drop_reverted(self, head: EvmBlock) -> None:
         """Forget the readings of blocks that the chain no longer has, and their notices.
 
         Raises `BadAnswer` if the node now belongs to another chain.
@@ -369,7 +374,7 @@ class EvmLedger(NetworkLog):
         self._readings.pop()
         self._shrink(self._readings[-1].length if self._readings else 0)
 
-    async def _take(self, begin: int, block: Block | None) -> bool:
+    async def _take(self, begin: int, block: EvmBlock | None) -> bool:
         """Read the log entries from block number `begin` to `block`. Returns false on a refusal.
 
         If the node refuses, the next request is for fewer blocks. Raises `ClientError` if it even
@@ -412,7 +417,7 @@ class EvmLedger(NetworkLog):
             self._grow(fresh)
         return True
 
-    async def read(self, after: int, limit: int) -> Page | None:
+    async def read(self, after: int, limit: int) -> LogPage | None:
         """Return at most `limit` notices after a number, `None` if the node does not answer."""
         try:
             await self._update()
@@ -431,7 +436,7 @@ class EvmLedger(NetworkLog):
 
 
 async def open_ledger(
-    network: str, node: EvmNode, account: Account, settings: EvmSettings, store: Store
+    network: str, node: EvmNode, account: EvmAccount, settings: EvmSettings, store: Store
 ) -> EvmLedger:
     """Open the ledger of a network.
 
@@ -476,7 +481,7 @@ async def open_ledger(
 
 
 async def _create(
-    node: EvmNode, account: Account, settings: EvmSettings, chain_id: int
+    node: EvmNode, account: EvmAccount, settings: EvmSettings, chain_id: int
 ) -> tuple[str, int]:
     """Create a contract and wait until it is in a block.
 

@@ -31,7 +31,7 @@ Price = Annotated[Quantity, Field(le=MOST_PRICE)]
 Address = Annotated[Bytes, Field(min_length=20, max_length=20)]
 
 
-class Block(Answer):
+class EvmBlock(Answer):
     """A block."""
 
     number: Quantity
@@ -63,7 +63,7 @@ _BYTES: Final[TypeAdapter[bytes]] = TypeAdapter(Bytes)
 _QUANTITY: Final[TypeAdapter[int]] = TypeAdapter(Quantity)
 _PRICE: Final[TypeAdapter[int]] = TypeAdapter(Price)
 _GAS: Final[TypeAdapter[int]] = TypeAdapter(Annotated[Quantity, Field(le=MOST_GAS)])
-_BLOCK: Final = TypeAdapter(Block | None)
+_BLOCK: Final = TypeAdapter(EvmBlock | None)
 LOGS: Final = TypeAdapter(tuple[Log, ...])
 _RECEIPT: Final = TypeAdapter(Receipt | None)
 
@@ -82,21 +82,21 @@ class EvmNode:
         """Return the number of the node's chain."""
         return await self._quantity("eth_chainId")
 
-    async def newest(self) -> Block:
+    async def newest(self) -> EvmBlock:
         """Return the newest block."""
         newest = await self.block("latest")
         if newest is None:
             raise BadAnswer(f"{self.url}: the node has no block latest")
         return newest
 
-    async def final(self, finality: Finality) -> Block | None:
+    async def final(self, finality: Finality) -> EvmBlock | None:
         """Return the newest final block, `None` if there is none yet."""
         if isinstance(finality, str):
             return await self.block(finality)
         newest = await self.newest()
         return newest if finality == 0 else await self.block(newest.number - finality)
 
-    async def block(self, which: int | str) -> Block | None:
+    async def block(self, which: int | str) -> EvmBlock | None:
         """Return a block by its number or name, `None` if the node does not have it."""
         if isinstance(which, int) and which < 0:
             return None

@@ -4,19 +4,19 @@ from interchain_events.distributor.core import rows
 from interchain_events.distributor.event import parse_publication
 from interchain_events.distributor.simulation.invariants import surprises
 from interchain_events.distributor.simulation.network import SimulatedNetwork
-from interchain_events.distributor.simulation.stage import Stage, scenario
+from interchain_events.distributor.simulation.stage import ScenarioStage, scenario
 from interchain_events.distributor.simulation.stories import event_of
 from interchain_events.pallets.dome_events.global_id import NoGlobalIdError
 
 
 @scenario(1, "an event is published", "30")
-def _published(stage: Stage) -> None:
+def _published(stage: ScenarioStage) -> None:
     stage.status(stage.publish(), 201)
     stage.counts(a=1, b=1)
 
 
 @scenario(2, "an adapter is down and comes up", "30")
-def _one_down(stage: Stage) -> None:
+def _one_down(stage: ScenarioStage) -> None:
     stage.world.networks["a"].up = False
     stage.status(stage.publish(), 201)
     stage.counts(after=600_000, a=0, b=1)
@@ -25,7 +25,7 @@ def _one_down(stage: Stage) -> None:
 
 
 @scenario(3, "both adapters are down and come up", "30")
-def _both_down(stage: Stage) -> None:
+def _both_down(stage: ScenarioStage) -> None:
     for network in stage.world.networks.values():
         network.up = False
     stage.status(stage.publish(), 202)
@@ -36,7 +36,7 @@ def _both_down(stage: Stage) -> None:
 
 
 @scenario(4, "one adapter refuses, then both", "30")
-def _refused(stage: Stage) -> None:
+def _refused(stage: ScenarioStage) -> None:
     stage.world.networks["a"].refuses = "400 bad event"
     stage.status(stage.publish(), 201)
     letters = stage.world.dead_letters()
@@ -57,7 +57,7 @@ def _refused(stage: Stage) -> None:
 
 
 @scenario(5, "a known event is published again", "30")
-def _known(stage: Stage) -> None:
+def _known(stage: ScenarioStage) -> None:
     stage.status(stage.publish(), 201)
     stage.world.run(5_000)
     stage.status(stage.publish(), 200)
@@ -65,7 +65,7 @@ def _known(stage: Stage) -> None:
 
 
 @scenario(6, "a known id with another entity", "22")
-def _conflict(stage: Stage) -> None:
+def _conflict(stage: ScenarioStage) -> None:
     stage.status(stage.publish(), 201)
     event_id, event = event_of(1)
     stage.status(stage.world.publish(event_id, event._replace(entity=f"0x{9:064x}")), 409)
@@ -73,7 +73,7 @@ def _conflict(stage: Stage) -> None:
 
 
 @scenario(7, "a publication without an id, and a log entry without one", "21, 22")
-def _without_id(stage: Stage) -> None:
+def _without_id(stage: ScenarioStage) -> None:
     _, event = event_of(1)
     nameless = event._replace(data_location="https://node.example/e")
     try:
@@ -89,7 +89,7 @@ def _without_id(stage: Stage) -> None:
 
 
 @scenario(8, "the same event twenty times at once", "30")
-def _twenty(stage: Stage) -> None:
+def _twenty(stage: ScenarioStage) -> None:
     world = stage.set(replicas=3)
     requests = [stage.publish() for _ in range(20)]
     world.run(40_000)
@@ -99,7 +99,7 @@ def _twenty(stage: Stage) -> None:
 
 
 @scenario(9, "one adapter is slow", "30")
-def _slow(stage: Stage) -> None:
+def _slow(stage: ScenarioStage) -> None:
     stage.world.networks["a"].delay = 2_000
     requests = [stage.publish(number, number) for number in (1, 2, 3)]
     stage.world.run(200)
@@ -110,7 +110,7 @@ def _slow(stage: Stage) -> None:
 
 
 @scenario(10, "one adapter is slow, then fails", "30")
-def _slow_then_down(stage: Stage) -> None:
+def _slow_then_down(stage: ScenarioStage) -> None:
     stage.world.networks["a"].up = False
     stage.status(stage.publish(), 201)
     stage.counts(a=0, b=1)
@@ -119,7 +119,7 @@ def _slow_then_down(stage: Stage) -> None:
 
 
 @scenario(17, "processes are killed at every effect in turn", "30, 31")
-def _killed(stage: Stage) -> None:
+def _killed(stage: ScenarioStage) -> None:
     for effect in range(12):
         world = stage.set(start=False)
         world.kill_at = effect
@@ -137,7 +137,7 @@ def _killed(stage: Stage) -> None:
 
 
 @scenario(18, "an event is published, and the answer is lost", "30")
-def _answer_lost(stage: Stage) -> None:
+def _answer_lost(stage: ScenarioStage) -> None:
     # Without a subscription, no notification reports the event, so it must be probed.
     silent = SimulatedNetwork("a", unique=False, offers=())
     world = stage.set(silent, SimulatedNetwork("b", unique=False))
@@ -148,7 +148,7 @@ def _answer_lost(stage: Stage) -> None:
 
 
 @scenario(19, "an adapter accepts an event and does not publish it", "34")
-def _lie(stage: Stage) -> None:
+def _lie(stage: ScenarioStage) -> None:
     stage.world.networks["a"].lies = True
     stage.status(stage.publish(), 201)
     stage.world.networks["a"].lies = False
@@ -157,7 +157,7 @@ def _lie(stage: Stage) -> None:
 
 
 @scenario(36, "the store is down", "12")
-def _store_down(stage: Stage) -> None:
+def _store_down(stage: ScenarioStage) -> None:
     stage.world.store_up = False
     stage.status(stage.publish(), 503)
     stage.calls(0)

@@ -4,26 +4,26 @@ from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.event import Notice, legacy_notice, parse_notification
 from interchain_events.distributor.simulation.invariants import surprises
 from interchain_events.distributor.simulation.network import PUBLISHER, SIGNER, SimulatedNetwork
-from interchain_events.distributor.simulation.stage import Stage, scenario
+from interchain_events.distributor.simulation.stage import ScenarioStage, scenario
 from interchain_events.distributor.simulation.stories import event_of
 from interchain_events.distributor.simulation.world import World, run_together
 
 
 @scenario(11, "a stranger's event is notified", "31")
-def _replicated(stage: Stage) -> None:
+def _replicated(stage: ScenarioStage) -> None:
     stage.stranger("a")
     stage.counts(after=3_000, a=1, b=1)
     stage.calls(1)
 
 
 @scenario(12, "own events are notified by both networks", "31")
-def _no_echo(stage: Stage) -> None:
+def _no_echo(stage: ScenarioStage) -> None:
     stage.status(stage.publish(), 201)
     stage.calls(2, after=120_000)
 
 
 @scenario(13, "three replicas, one notification five times", "31")
-def _replicas(stage: Stage) -> None:
+def _replicas(stage: ScenarioStage) -> None:
     world = stage.set(replicas=3)
     stage.stranger("a")
     endpoint = next(iter(world.networks["a"].hooks.values()))
@@ -34,7 +34,7 @@ def _replicas(stage: Stage) -> None:
 
 
 @scenario(14, "events of both networks cross", "31")
-def _crossing(stage: Stage) -> None:
+def _crossing(stage: ScenarioStage) -> None:
     stage.stranger("a", 1, 1)
     stage.stranger("b", 2, 2)
     stage.counts(1, after=3_000, a=1, b=1)
@@ -42,13 +42,13 @@ def _crossing(stage: Stage) -> None:
     stage.calls(2)
 
 
-def _without_notifying(stage: Stage, network: str, number: int) -> None:
+def _without_notifying(stage: ScenarioStage, network: str, number: int) -> None:
     """Append an event to a network's log whose notification is lost."""
     stage.world.networks[network].append(stage.event(number, 0)[1], stage.world.now)
 
 
 @scenario(15, "a notification is lost, the next one comes", "33")
-def _lost(stage: Stage) -> None:
+def _lost(stage: ScenarioStage) -> None:
     _without_notifying(stage, "a", 1)
     stage.stranger("a", 2)
     stage.counts(1, after=3_000, a=1, b=1)
@@ -56,7 +56,7 @@ def _lost(stage: Stage) -> None:
 
 
 @scenario(16, "two events of one entity are notified in the wrong order", "33, 37")
-def _swapped(stage: Stage) -> None:
+def _swapped(stage: ScenarioStage) -> None:
     _without_notifying(stage, "a", 1)
     _without_notifying(stage, "a", 2)
     endpoint = next(iter(stage.world.networks["a"].hooks.values()))
@@ -68,7 +68,7 @@ def _swapped(stage: Stage) -> None:
 
 
 @scenario(20, "one of three networks lacks the event", "31")
-def _third(stage: Stage) -> None:
+def _third(stage: ScenarioStage) -> None:
     stage.set(SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c"), start=False)
     stage.stranger("a")
     stage.stranger("b")
@@ -79,7 +79,7 @@ def _third(stage: Stage) -> None:
 
 
 @scenario(21, "no adapter is up at the start", "32, 33")
-def _late_adapters(stage: Stage) -> None:
+def _late_adapters(stage: ScenarioStage) -> None:
     world = stage.set(SimulatedNetwork("a", up=False), SimulatedNetwork("b", up=False))
     world.run(100_000)
     _without_notifying(stage, "a", 1)
@@ -91,7 +91,7 @@ def _late_adapters(stage: Stage) -> None:
 
 
 @scenario(22, "a restart leaves one right subscription on each adapter", "32")
-def _one_hook(stage: Stage) -> None:
+def _one_hook(stage: ScenarioStage) -> None:
     offers = (
         SimulatedNetwork("a"),
         SimulatedNetwork("b", lists_all=False),
@@ -108,7 +108,7 @@ def _one_hook(stage: Stage) -> None:
 
 
 @scenario(23, "a network joins", "36")
-def _joins(stage: Stage) -> None:
+def _joins(stage: ScenarioStage) -> None:
     third = SimulatedNetwork("c", up=False)
     world = stage.set(
         SimulatedNetwork("a"), SimulatedNetwork("b"), third, rules=Rules((), "", page=3)
@@ -131,7 +131,7 @@ def _joins(stage: Stage) -> None:
 
 
 @scenario(24, "a notification comes before the yes", "31")
-def _early(stage: Stage) -> None:
+def _early(stage: ScenarioStage) -> None:
     stage.world.networks["b"].delay = 1_500
     stage.status(stage.publish(), 201)
     stage.counts(after=60_000, a=1, b=1)
@@ -139,7 +139,7 @@ def _early(stage: Stage) -> None:
 
 
 @scenario(25, "events are delayed, each by its own time", "35")
-def _delayed(stage: Stage) -> None:
+def _delayed(stage: ScenarioStage) -> None:
     world = stage.set(rules=Rules((), "", replication_delay=15_000))
     stage.stranger("a", 1, 1)
     world.run(5_000)
@@ -152,7 +152,7 @@ def _delayed(stage: Stage) -> None:
 
 
 @scenario(37, "the store was emptied", "36")
-def _emptied(stage: Stage) -> None:
+def _emptied(stage: ScenarioStage) -> None:
     stage.status(stage.publish(), 201)
     stage.stranger("a", 2)
     stage.world.run(70_000)
@@ -166,7 +166,7 @@ def _emptied(stage: Stage) -> None:
 
 
 @scenario(38, "two distributors share one network", "3")
-def _strangers(stage: Stage) -> None:
+def _strangers(stage: ScenarioStage) -> None:
     shared = SimulatedNetwork("b")
     far = SimulatedNetwork("c")
     world = stage.set(SimulatedNetwork("a"), shared)
@@ -182,7 +182,7 @@ def _strangers(stage: Stage) -> None:
 
 
 @scenario(39, "what a public adapter sends is replicated as it is", "31, 1")
-def _legacy(stage: Stage) -> None:
+def _legacy(stage: ScenarioStage) -> None:
     event_id, event = stage.event(1)
     # The adapter has appended its chain id to the metadata.
     reported = event._replace(metadata=(*event.metadata, "2020"), iss=PUBLISHER)

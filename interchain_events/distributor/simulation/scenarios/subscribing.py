@@ -1,11 +1,11 @@
 """Scenarios of subscribers: notifications, dead letters, interests and keys."""
 
 from interchain_events.distributor.core import rows
-from interchain_events.distributor.simulation.stage import DESMOS, Stage, scenario
+from interchain_events.distributor.simulation.stage import DESMOS, ScenarioStage, scenario
 
 
 @scenario(26, "both networks notify, the subscriber gets one POST", "41")
-def _one_post(stage: Stage) -> None:
+def _one_post(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS)
     stage.status(stage.publish(), 201)
     stage.world.run(60_000)
@@ -16,7 +16,7 @@ def _one_post(stage: Stage) -> None:
 
 
 @scenario(27, "two subscriptions match", "41")
-def _two(stage: Stage) -> None:
+def _two(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS)
     stage.world.subscribe("https://other.example/t")
     stage.stranger("a")
@@ -25,7 +25,7 @@ def _two(stage: Stage) -> None:
 
 
 @scenario(28, "a subscriber answers 500, then 200", "41")
-def _second_time(stage: Stage) -> None:
+def _second_time(stage: ScenarioStage) -> None:
     subscription, _ = stage.world.subscribe(DESMOS)
     stage.world.endpoints[DESMOS].answers = [500]
     event_id = stage.stranger("a")
@@ -41,7 +41,7 @@ def _second_time(stage: Stage) -> None:
 
 
 @scenario(29, "a dead subscriber, a dead letter, a redrive", "41")
-def _dead_letter(stage: Stage) -> None:
+def _dead_letter(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS)
     stage.world.endpoints[DESMOS].status = None
     stage.stranger("a")
@@ -57,7 +57,7 @@ def _dead_letter(stage: Stage) -> None:
 
 
 @scenario(30, "killed after the POST", "41")
-def _killed_after_post(stage: Stage) -> None:
+def _killed_after_post(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS)
     stage.stranger("a")
     stage.world.run_until(lambda: bool(stage.world.endpoints[DESMOS].got), 5_000)
@@ -69,7 +69,7 @@ def _killed_after_post(stage: Stage) -> None:
 
 
 @scenario(31, "a restart keeps subscriptions and sets", "3")
-def _restart(stage: Stage) -> None:
+def _restart(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS)
     stage.status(stage.publish(), 201)
     stage.world.run(3_000)
@@ -85,7 +85,7 @@ def _restart(stage: Stage) -> None:
 
 
 @scenario(32, "a subscription to every type of one environment", "40")
-def _environment(stage: Stage) -> None:
+def _environment(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS, ("*",), ("prd",))
     for number, environment in enumerate(("sbx", "dev", "prd", "lcl"), 1):
         stage.stranger("a", number, number, environment=environment)
@@ -95,7 +95,7 @@ def _environment(stage: Stage) -> None:
 
 
 @scenario(33, "an equal subscription is made again", "10")
-def _equal(stage: Stage) -> None:
+def _equal(stage: ScenarioStage) -> None:
     first, fresh = stage.world.subscribe(DESMOS, ("x", "y"), ("prd",))
     second, again = stage.world.subscribe(DESMOS, ("y", "x"), ("prd",))
     stage.that((first, fresh, again) == (second, True, False), "two subscriptions")
@@ -103,7 +103,7 @@ def _equal(stage: Stage) -> None:
 
 
 @scenario(35, "a notification without the key", "13")
-def _forged(stage: Stage) -> None:
+def _forged(stage: ScenarioStage) -> None:
     stage.world.networks["a"].append(stage.event(1)[1], stage.world.now)
     endpoint = f"{stage.world.rules.public_url}/internal/eventNotification/a/{'0' * 32}"
     code = stage.world.deliver(endpoint, stage.world.networks["a"].log[0])
