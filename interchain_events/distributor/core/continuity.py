@@ -1,8 +1,8 @@
 """The check that the store is still the one to which this process has written.
 
 A store may come back empty or as an older copy (a backup, a replica that lags), or it may be
-replaced by another one. It still answers then, only without the rows that are lost. So in every
-transaction a process compares two things with its memory:
+replaced by another one. Then it still answers, but lacks rows. So in every transaction a process
+compares two things with its memory:
 
 - The epoch is a name that the first process gives to a store. Each loss adds a new one.
 - The seat is a count of the process's own transactions.
@@ -70,7 +70,8 @@ class Seat(NamedTuple):
     """A random text for each network. It becomes the key of the network's webhook unless the store
     has one already."""
     epochs: tuple[str, ...] = ()
-    """The epochs of the store at that transaction, oldest first. Empty before the first one."""
+    """The epochs of the store at the last transaction of this process, oldest first. Empty before
+    its first transaction."""
     number: int = 0
     """The number of the last transaction of this process that is known to be stored."""
     time: int = 0

@@ -149,9 +149,9 @@ def check_unseen(turn: Turn, key: str) -> None:
 def probed(turn: Turn, message: Probed) -> None:
     """Apply the result of a probe.
 
-    If the id counts as published, the probe checked that acceptance. Otherwise a job in doubt asked
-    before its next call. If the network has the event, the job is finished. If the probe failed,
-    the job is tried again later. If the event is absent, the call is made again.
+    If the id counts as published, the probe checked its acceptance. Otherwise a job in doubt
+    emitted the probe before its next call. If the network has the event, the job is finished. If
+    the probe failed, the job is tried again later. If the event is absent, the call is made again.
     """
     published = rows.published(message.network)
     if turn.tx.has(published, message.id):

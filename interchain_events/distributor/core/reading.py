@@ -366,10 +366,10 @@ class _Numbered:
         self._end(first, highest=expected - 1)
 
     def _handle_difference(self, number: int, first: int) -> None:
-        """Handle a rewound log, of whose page `number` is the first row that differs.
+        """Handle a rewound log. `number` is the first row of the page that differs.
 
-        If the page begins before it, the row before it is the last that is the same. If it is the
-        first number of all, every row differs. Otherwise the last common number is searched for.
+        If the page begins before `number`, the row before it is the last common one. If `number` is
+        1, every row differs. Otherwise the last common number is searched for.
         """
         if number > first or number == 1:
             _begin_revoking(self.turn, self.network, self.cursor, number - 1)
@@ -414,7 +414,7 @@ class _Numbered:
 
 
 def _same(turn: Turn, network: str, notice: Notice) -> bool:
-    """Return whether a notice is the one that is known for its number, or none is known."""
+    """Return whether no other notice is known for the number of this one."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
     return known is None or rows.same_entry(known, notice)
 
@@ -435,7 +435,7 @@ def _search(turn: Turn, network: str, cursor: LogCursor) -> None:
 
 
 def _apply_search(turn: Turn, network: str, cursor: LogCursor, notices: tuple[Notice, ...]) -> None:
-    """Continue the search in the upper half if the middle number is still the same, or below it."""
+    """Continue the search above the middle number if its row is still the same, else below it."""
     middle = (cursor.low + cursor.high) // 2
     is_common = bool(notices) and notices[0].number == middle and _same(turn, network, notices[0])
     narrowed = cursor._replace(low=middle) if is_common else cursor._replace(high=middle)

@@ -53,14 +53,20 @@ _LANE: Final = 100_000_000_000_000
 The number exceeds any time in ms, so rows are listed in the order of their scores.
 """
 
-# ARGV[1] is the JSON of [prefix, now, tolerance, checks, writes, due, undue]: - checks: [kind,
-# table, keys, expected values] for each table or set. An empty text stands for an absent value, and
-# `#` with 40 hex digits for a SHA-1 hash. - writes: [kind, table, flat list of keys and values (for
-# a set, its members), keys to remove]. - due: a flat list of scores and rows. - undue: the written
-# rows that have no due time. The answer is {1, time} if the writes were applied. Otherwise it is
-# {0, time, list}, a flat list of the positions of the wrong values, counted from 1, and the stored
-# values. One JSON text is packed much faster than many arguments, and one call for a table is much
-# faster than one for each key.
+# ARGV[1] is the JSON of [prefix, now, tolerance, checks, writes, due, undue]:
+#
+# - checks has [kind, table, keys, expected values] for each table or set. An empty text stands for
+#   an absent value, and `#` with 40 hex digits for a SHA-1 hash.
+# - writes has [kind, table, keys and values, keys to remove] for each table or set. Keys and values
+#   alternate. A set has its members in their place.
+# - due has scores and rows, which alternate.
+# - undue has the written rows that have no due time.
+#
+# The answer is {1, time} if the writes were applied. Otherwise it is {0, time, list}. In the list,
+# the positions of the wrong values, counted from 1, and the stored values alternate.
+#
+# One JSON text is packed much faster than many arguments, and one call for a table is much faster
+# than one for each key.
 _APPLY: Final = """
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

@@ -205,7 +205,7 @@ class Engine:
     # inputs
 
     async def tell(self, message: messages.Input) -> messages.Effects:
-        """Apply an input and return its effects, which have begun by then. Raises `StoreError`."""
+        """Apply an input, begin its effects and return them. Raises `StoreError`."""
         effects, _ = await self._wait(Waiting(message))
         return effects
 
@@ -326,13 +326,13 @@ class Engine:
         with contextlib.suppress(StoreError):
             await self.in_thread(self.store.transact, postpone)
 
-    def _fail(self, waiting: list[Waiting], error: Exception) -> None:
+    def _fail(self, batch: list[Waiting], error: Exception) -> None:
         """Report an error to the callers of a batch.
 
         Results of effects have no callers. If the store is down, they are tried again a few times.
         After that they are lost, and their work begins again when its lease ends.
         """
-        for entry in waiting:
+        for entry in batch:
             if entry.done is not None:
                 if not entry.done.done():
                     entry.done.set_exception(error)
@@ -400,17 +400,17 @@ class Engine:
             case messages.Post():
                 return await self._post(effect)
             case messages.ProbeNetwork():
-                place = await self.adapters[effect.network].probe(
+                answer = await self.adapters[effect.network].probe(
                     effect.id, effect.since, effect.entity, second=effect.time
                 )
-                self._note_reached(effect.network, answered=place.there is not None)
+                self._note_reached(effect.network, answered=answer.there is not None)
                 return messages.Probed(
                     effect.network,
                     effect.id,
-                    place.there,
+                    answer.there,
                     asked_at=effect.asked_at,
-                    hidden=place.hidden,
-                    last=place.last,
+                    hidden=answer.hidden,
+                    last=answer.last,
                 )
             case messages.ReadLog():
                 page = await self.adapters[effect.network].read(

@@ -54,6 +54,7 @@ def check_receiver(request: web.Request, fields: object, own: str) -> None:
     receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
     if receiver is None:
         return
+    # An adapter may have no public URL. An empty `rpcAddress` must not count as equal to it.
     known = {own.rstrip("/"), f"{request.scheme}://{request.host}"} - {""}
     if not isinstance(receiver, str) or receiver.rstrip("/") not in known:
         raise bad("wrong-receiver", "rpcAddress is not this receiver's own")

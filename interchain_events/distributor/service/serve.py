@@ -87,7 +87,9 @@ def tune_collector() -> None:
 async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
     """Serve an application inside of the context, and yield its URL."""
     async with listening(app, host, port, SHUTDOWN_SECONDS) as (name, bound):
-        yield f"http://{f'[{name}]' if ':' in name else name}:{bound}"
+        is_ipv6 = ":" in name
+        url_host = f"[{name}]" if is_ipv6 else name
+        yield f"http://{url_host}:{bound}"
 
 
 @contextlib.asynccontextmanager
