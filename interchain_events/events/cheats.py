@@ -14,7 +14,7 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
-class Cheat(Generic[E]):
+class BroadcasterCheat(Generic[E]):
     """One way to cheat."""
 
     name: str
@@ -43,22 +43,26 @@ def _push(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     return sorted([*due, *others[:1]], key=lambda row: row.seq)
 
 
-_CHEATS: Final[tuple[Cheat[Row], ...]] = (
-    Cheat("drop", "leaves an event out", "missing", lambda due, _: [*due[:1], *due[2:]]),
-    Cheat("repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]),
-    Cheat("reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]),
-    Cheat("invent", "delivers an event that never existed", "invented", _invent),
-    Cheat(
+_CHEATS: Final[tuple[BroadcasterCheat[Row], ...]] = (
+    BroadcasterCheat("drop", "leaves an event out", "missing", lambda due, _: [*due[:1], *due[2:]]),
+    BroadcasterCheat(
+        "repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]
+    ),
+    BroadcasterCheat(
+        "reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]
+    ),
+    BroadcasterCheat("invent", "delivers an event that never existed", "invented", _invent),
+    BroadcasterCheat(
         "alter",
         "changes an event's fields",
         "altered",
         lambda due, _: _second(due, body='{"altered":true}'),
     ),
-    Cheat(
+    BroadcasterCheat(
         "rename", "changes an event's kind", "altered", lambda due, _: _second(due, kind="Made.Up")
     ),
-    Cheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
-    Cheat("push", "delivers events that were not requested", "not asked for", _push),
+    BroadcasterCheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
+    BroadcasterCheat("push", "delivers events that were not requested", "not asked for", _push),
 )
 CHEATS: Final = {cheat.name: cheat for cheat in _CHEATS}
 """All cheats by name."""

@@ -8,7 +8,7 @@ operation in one stream. `delivery_audit.statuses` finds it by comparing them wi
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from interchain_events.events.cheats import Cheat
+from interchain_events.events.cheats import BroadcasterCheat
 from interchain_events.prism.core.errors import Reason
 from interchain_events.prism.core.filters import TYPES, FilterType
 from interchain_events.prism.core.identifiers import sha256
@@ -20,7 +20,7 @@ from interchain_events.prism.core.messages import (
     encode,
 )
 from interchain_events.prism.core.process import OperationType, Status
-from interchain_events.prism.core.status import OperationStatus, Update
+from interchain_events.prism.core.status import OperationStatus, StatusUpdate
 from interchain_events.prism.tables.operations import Event
 
 Events: TypeAlias = Sequence[Event]
@@ -140,57 +140,65 @@ def _push(due: Events, others: Events) -> list[Event]:
     return sorted([*due, *others[:1]], key=lambda event: event.seq_no)
 
 
-CHEATS: Final[dict[str, Cheat[Event]]] = {
+CHEATS: Final[dict[str, BroadcasterCheat[Event]]] = {
     cheat.name: cheat
     for cheat in (
-        Cheat(
+        BroadcasterCheat(
             "hide-deactivation",
             "never tells that the DID was deactivated",
             "missing",
             _hiding(_DEACTIVATE),
         ),
-        Cheat(
+        BroadcasterCheat(
             "hide-channel",
             "leaves out what one channel has, revocations",
             "missing",
             _hiding(*_REVOCATIONS),
         ),
-        Cheat(
+        BroadcasterCheat(
             "keep-old-state",
             "leaves out each change of the DID after the first",
             "missing",
             _keep_old_state,
         ),
-        Cheat("hide-rejection", "leaves out rejected operations", "missing", _hide_rejection),
-        Cheat(
+        BroadcasterCheat(
+            "hide-rejection", "leaves out rejected operations", "missing", _hide_rejection
+        ),
+        BroadcasterCheat(
             "apply-rejected",
             "says that a rejected operation was applied",
             "altered",
             _apply_rejected,
         ),
-        Cheat(
+        BroadcasterCheat(
             "reject-applied",
             "says that an applied operation was rejected",
             "altered",
             _reject_applied,
         ),
-        Cheat("excuse", "gives another reason for a rejection", "altered", _excuse),
-        Cheat(
+        BroadcasterCheat("excuse", "gives another reason for a rejection", "altered", _excuse),
+        BroadcasterCheat(
             "borrow-status", "tells the status of another's operation", "altered", _borrow_status
         ),
-        Cheat(
+        BroadcasterCheat(
             "swap-content",
             "tells an older operation's content in place of a newer one's",
             "altered",
             _swap_content,
         ),
-        Cheat("spare", "says that a revoked batch lost only one credential", "altered", _spare),
-        Cheat("attribute", "says that an operation is another DID's", "altered", _attribute),
-        Cheat("move", "says that an operation is in another block", "altered", _move),
-        Cheat("rehash", "tells an operation again, with another hash", "invented", _rehash),
-        Cheat("reorder", "swaps two changes of one DID", "out of order", _reorder),
-        Cheat("repeat", "tells a change of the DID twice", "doubled", _repeat),
-        Cheat("push", "tells an operation of another DID", "not asked for", _push),
+        BroadcasterCheat(
+            "spare", "says that a revoked batch lost only one credential", "altered", _spare
+        ),
+        BroadcasterCheat(
+            "attribute", "says that an operation is another DID's", "altered", _attribute
+        ),
+        BroadcasterCheat("move", "says that an operation is in another block", "altered", _move),
+        BroadcasterCheat(
+            "rehash", "tells an operation again, with another hash", "invented", _rehash
+        ),
+        BroadcasterCheat("reorder", "swaps two changes of one DID", "out of order", _reorder),
+        BroadcasterCheat("repeat", "tells a change of the DID twice", "doubled", _repeat),
+        BroadcasterCheat("push", "tells an operation of another DID", "not asked for", _push),
     )
 }
 """The cheats with operations, by name.
@@ -205,7 +213,7 @@ class Told(NamedTuple):
     """A status in a stream. At that time, the true status was the one with the number `turn`."""
 
     turn: int
-    update: Update
+    update: StatusUpdate
 
 
 Answers: TypeAlias = Sequence[Told]
@@ -217,7 +225,7 @@ def _place_of(due: Answers, status: OperationStatus) -> int:
     return next(place for place, answer in enumerate(due) if answer.update.status is status)
 
 
-def _replaced(due: Answers, place: int, update: Update) -> list[Told]:
+def _replaced(due: Answers, place: int, update: StatusUpdate) -> list[Told]:
     """Return the answers, with the status at one place replaced."""
     return [*due[:place], due[place]._replace(update=update), *due[place + 1 :]]
 
@@ -229,7 +237,7 @@ def _foretell(due: Answers, _others: Answers) -> list[Told]:
 
 def _deny(due: Answers, _others: Answers) -> list[Told]:
     place = _place_of(due, OperationStatus.IN_BLOCK)
-    return _replaced(due, place, Update(OperationStatus.CANCELLED))
+    return _replaced(due, place, StatusUpdate(OperationStatus.CANCELLED))
 
 
 def _inflate(due: Answers, _others: Answers) -> list[Told]:
@@ -262,26 +270,32 @@ def _hark_back(due: Answers, _others: Answers) -> list[Told]:
     return [*due[: place + 1], earlier, *due[place + 1 :]]
 
 
-_OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
-    Cheat("foretell", "says that an operation is approved before it is", "invented", _foretell),
-    Cheat("deny", "says that an operation in a block was cancelled", "invented", _deny),
-    Cheat("inflate", "says that more blocks confirm an operation than do", "altered", _inflate),
-    Cheat("misplace", "says that an operation is in another block", "altered", _misplace),
-    Cheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
-    Cheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat_answer),
-    Cheat(
+_OF_STATUS: Final[tuple[BroadcasterCheat[Told], ...]] = (
+    BroadcasterCheat(
+        "foretell", "says that an operation is approved before it is", "invented", _foretell
+    ),
+    BroadcasterCheat("deny", "says that an operation in a block was cancelled", "invented", _deny),
+    BroadcasterCheat(
+        "inflate", "says that more blocks confirm an operation than do", "altered", _inflate
+    ),
+    BroadcasterCheat(
+        "misplace", "says that an operation is in another block", "altered", _misplace
+    ),
+    BroadcasterCheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
+    BroadcasterCheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat_answer),
+    BroadcasterCheat(
         "hark-back",
         "tells an earlier status again, though no block was taken back",
         "out of order",
         _hark_back,
     ),
-    Cheat(
+    BroadcasterCheat(
         "hide-end",
         "never tells that an operation was approved",
         "withheld",
         lambda due, _: list(due[:-1]),
     ),
-    Cheat("keep-silent", "sends no status", "withheld", lambda _due, _others: []),
+    BroadcasterCheat("keep-silent", "sends no status", "withheld", lambda _due, _others: []),
 )
 STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
 """The cheats with statuses, by name.

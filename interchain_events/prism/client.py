@@ -65,7 +65,7 @@ class TakenBack(EventsError):
         self.subscription = subscription
 
 
-class Message(NamedTuple):
+class ClientMessage(NamedTuple):
     """A message of a stream."""
 
     events: Sequence[pb.SubscriptionEvent]
@@ -115,7 +115,7 @@ class PrismClient:
 
     async def events(
         self, subscription: ClientSubscription, *, reconnect: bool = True
-    ) -> AsyncGenerator[Message, None]:
+    ) -> AsyncGenerator[ClientMessage, None]:
         """Yield the messages after the subscription's cursor.
 
         If `reconnect` is true, connect again after a lost connection. Also raises `TakenBack`.
@@ -131,7 +131,7 @@ class PrismClient:
             try:
                 async for answer in call:
                     current = replace(current, cursor=answer.cursor)
-                    yield Message(answer.events, current, answer.live)
+                    yield ClientMessage(answer.events, current, answer.live)
             except grpc.aio.AioRpcError as error:
                 if reconnect and error.code() in _AGAIN:
                     await asyncio.sleep(_RETRY_SECONDS)

@@ -45,7 +45,7 @@ _BLOCK_MS: Final = 6_000
 _PAGE: Final = 500
 
 
-class Followed:
+class FollowedOperations:
     """A selection of operations, and the reader's position in it."""
 
     def __init__(self, log: OperationLog, filters: Sequence[Filter], cursor: Cursor) -> None:
@@ -130,7 +130,7 @@ class LocalPrism:
         self.log.rewind(number)
         self.processor.run()
 
-    def follow(self, *filters: Filter, everything: bool = False) -> Followed:
+    def follow(self, *filters: Filter, everything: bool = False) -> FollowedOperations:
         """Return a subscription to later operations, or to all if `everything` is true.
 
         Filters may name a DID by its suffix or in full.
@@ -143,7 +143,7 @@ class LocalPrism:
             else:
                 by_suffix.append(part._replace(did_suffix=suffix_of(part.did_suffix)))
         cursor = Cursor(head.epoch, 0 if everything else head.seq)
-        return Followed(self.operations, by_suffix, cursor)
+        return FollowedOperations(self.operations, by_suffix, cursor)
 
     def did(self, did: str) -> Did | None:
         """Return the current state of a DID, given in full or by its suffix, `None` without one."""

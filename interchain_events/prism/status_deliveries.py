@@ -13,7 +13,7 @@ from interchain_events.delivery_audit.tables import (
     STATUS_TRUTHS,
 )
 from interchain_events.events.subscriptions.deliveries import TablesWriter, now
-from interchain_events.prism.core.status import Update
+from interchain_events.prism.core.status import StatusUpdate
 from interchain_events.prism.service.service import FINISHED, StatusRecorder
 from interchain_events.prism.tables.operations import NETWORK
 
@@ -46,13 +46,13 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
         self._open: dict[str, _Stream] = {}
         """The open streams by name."""
 
-    def held(self, operation_id: bytes, update: Update) -> None:
+    def held(self, operation_id: bytes, update: StatusUpdate) -> None:
         self._rows[STATUS_TRUTHS].append(self._row(operation_id) | self._next() | _columns(update))
 
     def began(self, stream: str, operation_id: bytes) -> None:
         self._open[stream] = _Stream(operation_id)
 
-    def record(self, stream: str, update: Update) -> None:
+    def record(self, stream: str, update: StatusUpdate) -> None:
         updates = self._open[stream]
         place = {"stream": stream, "position": updates.position}
         self._rows[STATUS_ANSWERS].append(
@@ -85,7 +85,7 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
         return {"order": self._order}
 
 
-def _columns(update: Update) -> dict[str, object]:
+def _columns(update: StatusUpdate) -> dict[str, object]:
     """Return the columns of a status."""
     place = update.place
     return {

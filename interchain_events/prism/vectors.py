@@ -21,7 +21,13 @@ from interchain_events.prism.core.identifiers import (
 )
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.metadata import object_of
-from interchain_events.prism.core.process import Outcome, Status, examine, process, read_object
+from interchain_events.prism.core.process import (
+    DecidedOperation,
+    Status,
+    examine,
+    process,
+    read_object,
+)
 from interchain_events.prism.core.state import Batch, Did, StorageEntry, is_deactivated
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 
@@ -108,7 +114,7 @@ def _operation(signed: m.SignedAtalaOperation) -> dict[str, object]:
 def _history(case: Document) -> None:
     """Process a history of blocks, and check rows, state and matching filters."""
     ledger = MemoryLedger()
-    rows: list[Outcome] = []
+    rows: list[DecidedOperation] = []
     listed: list[dict[str, object]] = []
     ignored = 0
     for block in case["blocks"]:
@@ -151,7 +157,7 @@ def _history(case: Document) -> None:
             same(f"what {stated['filter']} matches", seq_nos, stated["seq_nos"])
 
 
-def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
+def _row(outcome: DecidedOperation, raw: bytes) -> dict[str, object]:
     """Return a row in the form of the vectors."""
     revoked: list[str] | None = None
     if outcome.type.name == "REVOKE_CREDENTIALS":

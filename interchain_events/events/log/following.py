@@ -13,7 +13,7 @@ _SECONDS: Final = 1.0
 """The longest time after which a log is read again."""
 
 
-class TakenBack(NamedTuple):
+class RowsTakenBack(NamedTuple):
     """A notice that the rows after `seq` were taken back. Those that replaced them follow."""
 
     seq: int
@@ -26,7 +26,7 @@ def follow(
     where: Filter = ANY,
     *,
     wait: bool = False,
-) -> Iterator[Row | TakenBack]:
+) -> Iterator[Row | RowsTakenBack]:
     """Yield the matching rows after a `seq`, at most `limit` of them.
 
     With `wait`, it goes on when the log has more, and ends only at the limit. Raises
@@ -41,7 +41,7 @@ def follow(
             epoch = page.head.epoch
             if common is not None and after > common:
                 after = common
-                yield TakenBack(common)
+                yield RowsTakenBack(common)
                 continue
         yield from page.rows
         after = page.through

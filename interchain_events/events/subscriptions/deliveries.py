@@ -20,7 +20,7 @@ from interchain_events.events.rows import Row, row_digest
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.events.subscriptions.hub import Message
 from interchain_events.events.subscriptions.registry import Subscription
-from interchain_events.events.subscriptions.service import Recorder
+from interchain_events.events.subscriptions.service import StreamRecorder
 from pubsub_emulator.spark_audit.history.schema import Table
 
 _ROWS: Final = 10_000
@@ -67,7 +67,7 @@ class TablesWriter:
             self.flush()
 
 
-class DeliveryRecorder(TablesWriter, Recorder):
+class DeliveryRecorder(TablesWriter, StreamRecorder):
     """The recorder of a service's deliveries.
 
     If the program is killed, the record of each stream lacks its latest deliveries, but never

@@ -45,7 +45,7 @@ class Message(NamedTuple):
     """Whether the catch-up has ended. Always true for a stream without a seam."""
 
 
-class Request(NamedTuple):
+class LogRead(NamedTuple):
     """A read of the log that a stream needs."""
 
     after: int
@@ -188,7 +188,7 @@ class Hub:
 
     # One stream
 
-    def wants(self, number: int) -> Request | None:
+    def wants(self, number: int) -> LogRead | None:
         """Return the read that a stream needs, `None` if it needs none now.
 
         It needs one while it catches up, unless its queue is more than half full.
@@ -198,9 +198,9 @@ class Hub:
             return None
         if len(stream.queue) > self._bound // 2 or stream.weight > self._bound_bytes // 2:
             return None
-        return Request(stream.through, self._bound - len(stream.queue), stream.where)
+        return LogRead(stream.through, self._bound - len(stream.queue), stream.where)
 
-    def filled(self, number: int, request: Request, page: Page) -> bool:
+    def filled(self, number: int, request: LogRead, page: Page) -> bool:
         """Add the rows of a read for `request`. Returns whether they could be used.
 
         They are useless if the log was rewound or another read was added since. The stream must

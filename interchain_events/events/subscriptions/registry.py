@@ -48,7 +48,7 @@ class Subscription:
     """The client that created it, empty if it is not stored."""
 
 
-class Registry(Protocol[F_contra]):
+class SubscriptionRegistry(Protocol[F_contra]):
     """A store of subscriptions. Clients pass filters of type `F_contra`."""
 
     def add(
@@ -70,7 +70,7 @@ class Registry(Protocol[F_contra]):
         """Note that these subscriptions are used now, so that they do not expire."""
 
 
-class SqlRegistry(Registry[Filter]):
+class SqlRegistry(SubscriptionRegistry[Filter]):
     """A registry in a database, which may be that of the log.
 
     Subscriptions that are not used for `keep_seconds` are deleted.

@@ -27,8 +27,8 @@ from interchain_events.events.subscriptions.cursor import (
     encode_cursor,
     log_tag,
 )
-from interchain_events.events.subscriptions.hub import Hub, Message, Request
-from interchain_events.events.subscriptions.registry import Registry, Subscription
+from interchain_events.events.subscriptions.hub import Hub, LogRead, Message
+from interchain_events.events.subscriptions.registry import Subscription, SubscriptionRegistry
 from interchain_events.events.subscriptions.streams import Ended, Held, Limits, Streams, woken
 
 _LOG: Final = logging.getLogger("pubsub.events")
@@ -47,7 +47,7 @@ _USE_SECONDS: Final = 3_600.0
 """The interval at which the registry is told which subscriptions have streams."""
 
 
-class Recorder(Protocol):
+class StreamRecorder(Protocol):
     """A record of deliveries (EV-40). `stream` is a unique name for each stream."""
 
     def opened(self, subscription: Subscription, stream: str, after: Cursor) -> None:
@@ -86,9 +86,9 @@ class EventService(Streams, Generic[F]):
     def __init__(
         self,
         store: LogReader,
-        registry: Registry[F],
+        registry: SubscriptionRegistry[F],
         limits: Limits | None = None,
-        recorder: Recorder | None = None,
+        recorder: StreamRecorder | None = None,
     ) -> None:
         super().__init__(limits or Limits())
         self.store = store
@@ -281,7 +281,7 @@ class EventService(Streams, Generic[F]):
                 self._hub.close(number)
                 stream.dropped()
 
-    async def _catch_up(self, number: int, request: Request) -> None:
+    async def _catch_up(self, number: int, request: LogRead) -> None:
         """Read the log for a stream that catches up."""
         try:
             page = await asyncio.to_thread(

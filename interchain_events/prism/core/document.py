@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from interchain_events.prism.core import signatures
 from interchain_events.prism.core.identifiers import METHOD
 from interchain_events.prism.core.messages import Usage
-from interchain_events.prism.core.state import Did, DidService, Key, is_deactivated
+from interchain_events.prism.core.state import Did, DidKey, DidService, is_deactivated
 from interchain_events.prism.core.well_formed import SECP256K1
 
 Document = dict[str, Any]
@@ -38,7 +38,7 @@ _RELATIONSHIPS: Final = {
 """The relationship of DID Core for each usage that is in documents."""
 
 
-class Times(NamedTuple):
+class DidTimes(NamedTuple):
     """The times of a DID that is on a chain, in milliseconds."""
 
     created: int
@@ -92,7 +92,7 @@ def failed(name: str, title: str, detail: str) -> Resolution:
     return Resolution(None, {}, ResolutionError(name, title, detail))
 
 
-def resolution(name: str, suffix: str, did: Did, times: Times | None) -> Resolution:
+def resolution(name: str, suffix: str, did: Did, times: DidTimes | None) -> Resolution:
     """Return the result for a DID. `name` is the requested short or long form.
 
     `times` is `None` if the DID is not on a chain and its state comes from its long form.
@@ -136,7 +136,7 @@ def document(name: str, did: Did) -> Document:
     return content
 
 
-def _jwk(key: Key) -> Mapping[str, str]:
+def _jwk(key: DidKey) -> Mapping[str, str]:
     """Return a public key as JSON Web Key."""
     if key.curve == SECP256K1:
         x, y = signatures.coordinates(key.point)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from interchain_events.prism.core.process import OperationType, Outcome, Status
+from interchain_events.prism.core.process import DecidedOperation, OperationType, Status
 
 
 class FilterType(IntEnum):
@@ -57,7 +57,7 @@ class Filter(NamedTuple):
     """APPLIED or REJECTED, `None` for both."""
 
 
-def matches(part: Filter, row: Outcome) -> bool:
+def matches(part: Filter, row: DecidedOperation) -> bool:
     """Return whether a filter matches the row of a processed operation (PR-40, PR-41)."""
     if part.status is not None and row.status is not part.status:
         return False

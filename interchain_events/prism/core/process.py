@@ -19,7 +19,7 @@ from interchain_events.prism.core.state import (
     USAGES,
     Batch,
     Did,
-    Key,
+    DidKey,
     StorageEntry,
     created,
     deactivated,
@@ -93,7 +93,7 @@ _USAGES: Final = {
 """The usage that the signing key of each type must have."""
 
 
-class Examined(NamedTuple):
+class ExaminedOperation(NamedTuple):
     """An operation with everything that its bytes alone tell."""
 
     signed: m.SignedAtalaOperation
@@ -106,7 +106,7 @@ class Examined(NamedTuple):
     """The id of the batch that it issues or revokes."""
 
 
-class Outcome(NamedTuple):
+class DecidedOperation(NamedTuple):
     """The outcome of an operation: the columns of its row that do not depend on its place."""
 
     operation_id: bytes
@@ -143,7 +143,7 @@ def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
     return None if block is None or not block.operations else block.operations
 
 
-def examine(signed: m.SignedAtalaOperation) -> Examined:
+def examine(signed: m.SignedAtalaOperation) -> ExaminedOperation:
     """Return an operation with what its bytes alone decide."""
     operation = signed.operation
     kind = _UNKNOWN
@@ -151,7 +151,7 @@ def examine(signed: m.SignedAtalaOperation) -> Examined:
     if operation is not None and operation.operation is not None and m.is_canonical(signed):
         kind = _TYPES[type(operation.operation)]
         batch_id = _named_batch(operation.operation)
-    return Examined(
+    return ExaminedOperation(
         signed,
         id=sha256(signed.raw),
         hash=None if operation is None else sha256(operation.raw),
@@ -160,7 +160,7 @@ def examine(signed: m.SignedAtalaOperation) -> Examined:
     )
 
 
-def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | None:
+def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> DecidedOperation | None:
     """Check an operation, apply it to the ledger, and return its outcome.
 
     Returns `None` if its id was decided before (PR-23).
@@ -168,7 +168,7 @@ def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | N
     return judge(ledger, examine(signed))
 
 
-def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
+def judge(ledger: MemoryLedger, examined: ExaminedOperation) -> DecidedOperation | None:
     """Check an examined operation, apply it to the ledger, and return its outcome.
 
     Returns `None` if its id was decided before (PR-23). An operation that was applied is ignored.
@@ -187,7 +187,7 @@ def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
     return judged.outcome()
 
 
-def check_shape(examined: Examined) -> m.Operation:
+def check_shape(examined: ExaminedOperation) -> m.Operation:
     """Do the checks 1 to 3, which do not need any state, and return the operation.
 
     Raises `Rejected`.
@@ -264,7 +264,7 @@ class _Subject(NamedTuple):
 class _Judged:
     """An operation that passes through the checks."""
 
-    def __init__(self, examined: Examined) -> None:
+    def __init__(self, examined: ExaminedOperation) -> None:
         self._examined = examined
         self._attributed: str | None = None
         """The DID whose key has signed, once check 6 has passed."""
@@ -274,11 +274,11 @@ class _Judged:
             self._entry_id = examined.hash.hex()
         self.reason: Reason | None = None
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> DecidedOperation:
         """Return the outcome after the checks."""
         signed, operation_id, operation_hash, kind, batch_id = self._examined
         is_create = kind is _CREATE
-        return Outcome(
+        return DecidedOperation(
             operation_id,
             operation_hash,
             kind,
@@ -351,19 +351,19 @@ class _Judged:
             raise Rejected(Reason.UNKNOWN_DID)
         return _Subject(suffix, did, batch, entry)
 
-    def _key(self, operation: m.Operation, did: Did | None) -> Key:
+    def _key(self, operation: m.Operation, did: Did | None) -> DidKey:
         """Return the key that is named as signer. Raises `Rejected` if it cannot have signed.
 
         A CREATE_DID is signed with one of the keys that it contains.
         """
         name = self._examined.signed.signed_with
-        signer: Key | None = None
+        signer: DidKey | None = None
         if isinstance(operation, m.CreateDID):
             keys = () if operation.did_data is None else operation.did_data.public_keys
             named = next((key for key in keys if key.id == name), None)
             point = None if named is None else key_point(named)
             if named is not None and point is not None:
-                signer = Key(USAGES.get(named.usage, _NO_USAGE), *point)
+                signer = DidKey(USAGES.get(named.usage, _NO_USAGE), *point)
         elif did is not None:
             signer = did.keys.get(name)
         if signer is None or signer.curve != SECP256K1:

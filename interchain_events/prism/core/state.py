@@ -17,7 +17,7 @@ _MASTER: Final = m.Usage.MASTER_KEY
 """The member in a variable, because each use of an enumeration's member costs a lookup."""
 
 
-class Key(NamedTuple):
+class DidKey(NamedTuple):
     """A key of a DID."""
 
     usage: m.Usage
@@ -40,7 +40,7 @@ class Did(NamedTuple):
 
     last_hash: bytes
     """The hash of the last operation that was applied to the DID."""
-    keys: Mapping[str, Key]
+    keys: Mapping[str, DidKey]
     services: Mapping[str, DidService]
     context: tuple[str, ...] = ()
 
@@ -158,7 +158,7 @@ def _data(operation: m.CreateStorageEntry | m.UpdateStorageEntry) -> m.StorageDa
 class _Draft:
     """A DID while the actions of an update are applied to it."""
 
-    keys: dict[str, Key]
+    keys: dict[str, DidKey]
     services: dict[str, DidService]
     context: tuple[str, ...]
 
@@ -198,9 +198,9 @@ def _active_service(did: _Draft, service_id: str) -> DidService:
     return service
 
 
-def _key(key: m.PublicKey) -> Key:
+def _key(key: m.PublicKey) -> DidKey:
     """Return the state of a new key. Raises `Rejected` if its data cannot be used."""
     curve_and_point = key_point(key)
     if curve_and_point is None:
         raise Rejected(Reason.MALFORMED_OPERATION)
-    return Key(USAGES[key.usage], *curve_and_point)
+    return DidKey(USAGES[key.usage], *curve_and_point)

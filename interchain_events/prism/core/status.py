@@ -25,7 +25,7 @@ FINAL = frozenset({OperationStatus.APPROVED, OperationStatus.REJECTED, Operation
 """The statuses after which a stream ends."""
 
 
-class Place(NamedTuple):
+class OperationPlace(NamedTuple):
     """The place of an operation on the chain."""
 
     number: int
@@ -38,25 +38,25 @@ class Place(NamedTuple):
     """The block's time in milliseconds."""
 
 
-class Known(NamedTuple):
+class OperationState(NamedTuple):
     """The state of one operation according to its rows."""
 
-    applied: Place | None = None
-    rejected: tuple[Place, Reason] | None = None
+    applied: OperationPlace | None = None
+    rejected: tuple[OperationPlace, Reason] | None = None
     is_received: bool = False
     """Whether it was scheduled here and has not been processed yet."""
     is_cancelled: bool = False
     """Whether it was scheduled here and cancelled."""
 
 
-class Update(NamedTuple):
+class StatusUpdate(NamedTuple):
     """A status. Level, reason and place are set if they belong to this status."""
 
     status: OperationStatus
     level: int = 0
     """The number of blocks above the operation's block, for CONFIRMATION_LEVEL."""
     reason: Reason | None = None
-    place: Place | None = None
+    place: OperationPlace | None = None
 
 
 class BestBlock(NamedTuple):
@@ -64,16 +64,16 @@ class BestBlock(NamedTuple):
 
     number: int
     hash: bytes
-    operations: Mapping[bytes, Place]
+    operations: Mapping[bytes, OperationPlace]
     """The first place of each operation in the block, by operation id."""
 
 
 def best_block(number: int, block_hash: bytes, time: int, objects: Iterable[bytes]) -> BestBlock:
     """Return a block from the objects that it anchors."""
-    places: dict[bytes, Place] = {}
+    places: dict[bytes, OperationPlace] = {}
     for object_index, raw in enumerate(objects):
         for operation_index, signed in enumerate(read_object(raw) or ()):
-            place = Place(
+            place = OperationPlace(
                 number,
                 block_hash,
                 object_index,
@@ -130,25 +130,25 @@ class Branch:
             name: since for name, since in self.out_of_blocks.items() if since > self.number - most
         }
 
-    def place(self, operation_id: bytes) -> Place | None:
+    def place(self, operation_id: bytes) -> OperationPlace | None:
         """Return the first place of an operation in the unprocessed blocks, `None` without one."""
         for block in self.blocks:
             if operation_id in block.operations:
                 return block.operations[operation_id]
         return None
 
-    def status(self, operation_id: bytes, known: Known) -> Update | None:
+    def status(self, operation_id: bytes, known: OperationState) -> StatusUpdate | None:
         """Return the first status of PR-60 that holds, `None` for an unknown operation."""
         if known.applied is not None:
-            return Update(OperationStatus.APPROVED, place=known.applied)
+            return StatusUpdate(OperationStatus.APPROVED, place=known.applied)
         place = self.place(operation_id)
         if place is not None:
             level = max(self.number - place.number, 0)
             status = OperationStatus.CONFIRMATION_LEVEL if level else OperationStatus.IN_BLOCK
-            return Update(status, level, place=place)
+            return StatusUpdate(status, level, place=place)
         if known.is_received or operation_id in self.out_of_blocks:
-            return Update(OperationStatus.PENDING)
+            return StatusUpdate(OperationStatus.PENDING)
         if known.rejected is not None:
             rejected_at, reason = known.rejected
-            return Update(OperationStatus.REJECTED, reason=reason, place=rejected_at)
-        return Update(OperationStatus.CANCELLED) if known.is_cancelled else None
+            return StatusUpdate(OperationStatus.REJECTED, reason=reason, place=rejected_at)
+        return StatusUpdate(OperationStatus.CANCELLED) if known.is_cancelled else None

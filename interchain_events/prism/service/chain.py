@@ -18,7 +18,7 @@ POLL_SECONDS: Final = 1.0
 """The longest wait in seconds until the best block is read again."""
 
 
-class Head(NamedTuple):
+class BlockRef(NamedTuple):
     """A block of the chain."""
 
     number: int
@@ -34,7 +34,7 @@ class AnchoringChain(Protocol):
     async def catch_up(self, log: Store) -> None:
         """Append the final blocks that the log does not have."""
 
-    async def best(self) -> Head:
+    async def best(self) -> BlockRef:
         """Return the best block."""
 
     async def hash_at(self, number: int) -> bytes | None:
@@ -90,9 +90,9 @@ class NodeChain(AnchoringChain):
             self._is_known = True
         await self._rpc_source.catch_up(log, self._first)
 
-    async def best(self) -> Head:
+    async def best(self) -> BlockRef:
         header = await self._node.header(await self._node.best_head())
-        return Head(header.number, header.hash)
+        return BlockRef(header.number, header.hash)
 
     async def hash_at(self, number: int) -> bytes | None:
         return await self._node.block_hash(number)

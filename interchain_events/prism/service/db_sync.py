@@ -21,7 +21,7 @@ from interchain_events.events.log.store import Store
 from interchain_events.events.rows import Block, ChainBlock, assemble
 from interchain_events.prism.core.metadata import LABEL, MOST_BYTES, object_of
 from interchain_events.prism.core.status import BestBlock, best_block
-from interchain_events.prism.service.chain import POLL_SECONDS, AnchoringChain, Head
+from interchain_events.prism.service.chain import POLL_SECONDS, AnchoringChain, BlockRef
 from interchain_events.prism.tables.processor import Source
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 
@@ -89,7 +89,7 @@ class DbSyncChain(AnchoringChain):
         self._first = first
         self._poll_seconds = poll_seconds
         self._database: Database | None = None
-        self._read: Head | None = None
+        self._read: BlockRef | None = None
         """The block up to which the log is complete, `None` if it is not known yet."""
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class DbSyncChain(AnchoringChain):
         while await asyncio.to_thread(self._append, log):
             pass
 
-    async def best(self) -> Head:
+    async def best(self) -> BlockRef:
         return await asyncio.to_thread(self._ask, _best)
 
     async def hash_at(self, number: int) -> bytes | None:
@@ -158,7 +158,7 @@ class DbSyncChain(AnchoringChain):
                     return False
                 first = rows[0]
                 events[first] = [(_BEGINNING, {})]
-                after = Head(first[0] - 1, b"")
+                after = BlockRef(first[0] - 1, b"")
             last = min(after.number + _WINDOW, final)
             if last <= after.number:
                 return False
@@ -191,10 +191,10 @@ class DbSyncChain(AnchoringChain):
             # Another process has written to the log meanwhile.
             self._read = None
             raise UnknownBlock(str(error)) from error
-        self._read = Head(last, end)
+        self._read = BlockRef(last, end)
         return last < final
 
-    def _common(self, session: Session, log: Store) -> Head | None:
+    def _common(self, session: Session, log: Store) -> BlockRef | None:
         """Rewind the log to its last block that db-sync also has, and return that block.
 
         Returns `None` for an empty log. Raises `AnotherChain` if there is no such block.
@@ -211,7 +211,7 @@ class DbSyncChain(AnchoringChain):
                     if begins != head.anchor:
                         _LOG.warning("blocks after %d were reverted", begins)
                         log.rewind(begins)
-                    return Head(begins, block_hash)
+                    return BlockRef(begins, block_hash)
         if head.anchor is None:
             return None
         place = self._opened().place
@@ -241,12 +241,12 @@ def is_url(text: str) -> bool:
     return text.startswith(("postgresql://", "postgres://"))
 
 
-def _best(session: Session) -> Head:
+def _best(session: Session) -> BlockRef:
     """Return the newest block. Raises `UnknownBlock` if there is none."""
     rows = session.run(_BEST)
     if not rows:
         raise UnknownBlock("db-sync has no block yet")
-    return Head(*rows[0])
+    return BlockRef(*rows[0])
 
 
 def _hash_at(session: Session, number: int) -> bytes | None:

@@ -27,7 +27,7 @@ from interchain_events.prism.core.errors import (
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
 from interchain_events.prism.core.identifiers import is_hex_hash, suffix_of
 from interchain_events.prism.core.process import Status
-from interchain_events.prism.core.status import Place, Update
+from interchain_events.prism.core.status import OperationPlace, StatusUpdate
 from interchain_events.prism.protocol import prism_pb2 as pb
 from interchain_events.prism.service.service import PrismService
 from interchain_events.prism.tables.operations import OperationRow
@@ -282,7 +282,7 @@ def encode_row(row: Row) -> pb.SubscriptionEvent:
     )
 
 
-def encode_update(update: Update) -> pb.OperationStatusUpdate:
+def encode_update(update: StatusUpdate) -> pb.OperationStatusUpdate:
     """Return a status as a protobuf message."""
     return pb.OperationStatusUpdate(
         status=update.status.name,
@@ -292,7 +292,7 @@ def encode_update(update: Update) -> pb.OperationStatusUpdate:
     )
 
 
-def _position(place: Place) -> pb.BlockPosition:
+def _position(place: OperationPlace) -> pb.BlockPosition:
     return pb.BlockPosition(**place._asdict())
 
 

@@ -18,11 +18,11 @@ from typing import Final, Protocol
 from interchain_events.database.errors import StoreUnavailable
 from interchain_events.events.errors import LimitReached
 from interchain_events.events.log.store import Head
-from interchain_events.events.subscriptions.service import EventService, Recorder
+from interchain_events.events.subscriptions.service import EventService, StreamRecorder
 from interchain_events.events.subscriptions.streams import Ended, Held, Limits, woken
 from interchain_events.prism.core.errors import NothingAnchors, UnknownOperation
 from interchain_events.prism.core.filters import Filter
-from interchain_events.prism.core.status import FINAL, Branch, OperationStatus, Update
+from interchain_events.prism.core.status import FINAL, Branch, OperationStatus, StatusUpdate
 from interchain_events.prism.tables.operations import OperationLog
 from interchain_events.prism.tables.processor import Processor
 from interchain_events.prism.tables.registry import PER_CLIENT, PrismRegistry
@@ -60,7 +60,11 @@ class OperationService(EventService[Filter]):
     """
 
     def __init__(
-        self, log: OperationLog, registry: PrismRegistry, limits: Limits, recorder: Recorder | None
+        self,
+        log: OperationLog,
+        registry: PrismRegistry,
+        limits: Limits,
+        recorder: StreamRecorder | None,
     ) -> None:
         super().__init__(log, registry, limits, recorder)
         self.log = log
@@ -90,13 +94,13 @@ class StatusRecorder(Protocol):
     that was true at that time.
     """
 
-    def held(self, operation_id: bytes, update: Update) -> None:
+    def held(self, operation_id: bytes, update: StatusUpdate) -> None:
         """Record that an operation has this status from now on."""
 
     def began(self, stream: str, operation_id: bytes) -> None:
         """Record that a stream begins."""
 
-    def record(self, stream: str, update: Update) -> None:
+    def record(self, stream: str, update: StatusUpdate) -> None:
         """Record that a status was handed to the client's connection."""
 
     def waits(self, stream: str) -> None:
@@ -113,7 +117,7 @@ class PrismService:
         self,
         processor: Processor,
         limits: PrismLimits | None = None,
-        recorder: Recorder | None = None,
+        recorder: StreamRecorder | None = None,
         status_recorder: StatusRecorder | None = None,
         *,
         anchors: bool = True,
@@ -134,7 +138,7 @@ class PrismService:
         """A function that is called when there is something new to anchor. The node sets it."""
         self._status_streams: dict[Held, bytes] = {}
         """The operation of each open stream of statuses."""
-        self._recorded: dict[bytes, Update | None] = {}
+        self._recorded: dict[bytes, StatusUpdate | None] = {}
         """The last recorded status of each operation that has a stream."""
         self._schedules: dict[str, list[float]] = {}
         """The times of the last minute at which each client scheduled operations."""
@@ -192,7 +196,9 @@ class PrismService:
         await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block)
         await self._look_at_statuses()
 
-    async def statuses(self, operation_id: bytes, client: str) -> AsyncGenerator[Update, None]:
+    async def statuses(
+        self, operation_id: bytes, client: str
+    ) -> AsyncGenerator[StatusUpdate, None]:
         """Yield the status of an operation, and then its changes, until a final one.
 
         Raises `UnknownOperation` and `Ended`.
@@ -216,7 +222,7 @@ class PrismService:
                     # A known operation is forgotten if it was not scheduled here and has been out
                     # of blocks for too long.
                     if update is None and last is not None:
-                        update = Update(OperationStatus.CANCELLED)
+                        update = StatusUpdate(OperationStatus.CANCELLED)
                     if update is None:
                         raise UnknownOperation("this node knows no operation with this id")
                     if last is None and recorder is not None:
@@ -242,7 +248,7 @@ class PrismService:
                 if operation_id not in self._status_streams.values():
                     del self._recorded[operation_id]
 
-    async def _look(self, operation_id: bytes) -> Update | None:
+    async def _look(self, operation_id: bytes) -> StatusUpdate | None:
         """Return the status of an operation, `None` if it is unknown.
 
         If there is a recorder, statuses are read one after the other and changes are recorded.
@@ -255,13 +261,13 @@ class PrismService:
             current = update
             # A known operation was forgotten, as in `statuses`.
             if update is None and recorded is not None:
-                current = Update(OperationStatus.CANCELLED)
+                current = StatusUpdate(OperationStatus.CANCELLED)
             if current is not None and current != recorded and operation_id in self._recorded:
                 self._recorded[operation_id] = current
                 self._status_recorder.held(operation_id, current)
             return update
 
-    async def _read(self, operation_id: bytes) -> Update | None:
+    async def _read(self, operation_id: bytes) -> StatusUpdate | None:
         """Return the status according to the rows and the branch, both of the same moment."""
         while True:
             version = self.branch.version

@@ -14,12 +14,12 @@ from interchain_events.database.database import Session
 from interchain_events.prism.core import messages as m
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.ledger import MemoryLedger
-from interchain_events.prism.core.process import Examined, effect
+from interchain_events.prism.core.process import ExaminedOperation, effect
 from interchain_events.prism.core.state import Batch, Did, StorageEntry, revoked
 
 T = TypeVar("T")
 
-KEPT: Final = 20_000
+MOST_CACHED: Final = 20_000
 """The greatest number of cached DIDs, and of cached batches."""
 _CHUNK: Final = 400
 """The greatest number of parameters in one statement."""
@@ -27,13 +27,13 @@ _APPLIED: Final = "atala_operations WHERE atala_operation_status = 'APPLIED' AND
 """The table of operations and the beginning of a condition on applied ones."""
 
 
-class Kept:
+class LedgerCache:
     """The cache of DIDs and batches, made of committed rows and shared by transactions.
 
     Those that have not been used for the longest time are dropped first.
     """
 
-    def __init__(self, size: int = KEPT) -> None:
+    def __init__(self, size: int = MOST_CACHED) -> None:
         self._size = size
         self.dids: OrderedDict[str, Did] = OrderedDict()
         self.batches: OrderedDict[str, Batch] = OrderedDict()
@@ -59,14 +59,14 @@ class SqlLedger(MemoryLedger):
     are cached.
     """
 
-    def __init__(self, session: Session, kept: Kept) -> None:
+    def __init__(self, session: Session, cache: LedgerCache) -> None:
         super().__init__()
         self._session = session
-        self._kept = kept
+        self._cache = cache
         self._no_batches: set[str] = set()
         """Batches known not to be in the tables, so that each new batch does not need a query."""
 
-    def look_up(self, operations: Sequence[Examined]) -> None:
+    def look_up(self, operations: Sequence[ExaminedOperation]) -> None:
         """Find out with few queries which of these operations have been applied before.
 
         The ledger may then be used only for these operations.
@@ -79,7 +79,7 @@ class SqlLedger(MemoryLedger):
         for operation_id, operation_hash in applied:
             self.note(bytes(operation_id), bytes(operation_hash), applied=True)
         named = {operation.batch_id for operation in operations if operation.batch_id is not None}
-        unknown = [batch_id for batch_id in sorted(named) if batch_id not in self._kept.batches]
+        unknown = [batch_id for batch_id in sorted(named) if batch_id not in self._cache.batches]
         batches = (
             f"SELECT DISTINCT credential_batch_id FROM {_APPLIED} credential_batch_id IN ({{}})"
         )
@@ -93,13 +93,13 @@ class SqlLedger(MemoryLedger):
             yield from self._session.run(statement.format(", ".join("?" * len(chunk))), chunk)
 
     def did(self, suffix: str) -> Did | None:
-        return self.dids.get(suffix) or self._load(self._kept.dids, load_did, suffix)
+        return self.dids.get(suffix) or self._load(self._cache.dids, load_did, suffix)
 
     def batch(self, batch_id: str) -> Batch | None:
         changed = self.batches.get(batch_id)
         if changed is not None or batch_id in self._no_batches:
             return changed
-        return self._load(self._kept.batches, load_batch, batch_id)
+        return self._load(self._cache.batches, load_batch, batch_id)
 
     def entry_id(self, operation_hash: bytes) -> str | None:
         if operation_hash in self.entry_ids:
@@ -114,16 +114,16 @@ class SqlLedger(MemoryLedger):
         return self.entries.get(entry_id) or load_entry(self._session, entry_id)
 
     def _load(
-        self, kept: OrderedDict[str, T], load: Callable[[Session, str], T | None], name: str
+        self, cache: OrderedDict[str, T], load: Callable[[Session, str], T | None], name: str
     ) -> T | None:
         """Return a value from the cache or from the rows, `None` if there is none."""
-        if name not in kept:
+        if name not in cache:
             value = load(self._session, name)
             if value is None:
                 return None
-            self._kept.put(kept, {name: value})
-        kept.move_to_end(name)
-        return kept[name]
+            self._cache.put(cache, {name: value})
+        cache.move_to_end(name)
+        return cache[name]
 
     def is_rejected(self, operation_id: bytes) -> bool:
         """Return whether an operation was rejected before.

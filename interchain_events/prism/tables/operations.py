@@ -38,7 +38,7 @@ from interchain_events.prism.core.filters import Filter as PrismFilter
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.messages import SignedAtalaOperation, decode
 from interchain_events.prism.core.process import OperationType, Status, revoked_hashes
-from interchain_events.prism.core.status import Place
+from interchain_events.prism.core.status import OperationPlace
 from interchain_events.prism.tables.position import position
 from interchain_events.prism.tables.processor import CHANNEL
 
@@ -75,7 +75,7 @@ class Event(NamedTuple):
     credential_batch_id: str | None
     content: bytes
     """The bytes of the SignedAtalaOperation."""
-    place: Place
+    place: OperationPlace
     storage_entry_id: str | None = None
     """The id of the storage entry that the operation creates, changes or ends."""
 
@@ -302,7 +302,7 @@ def _event(row: Sequence[Any]) -> Event:
         time,
         entry_id,
     ) = row
-    place = Place(
+    place = OperationPlace(
         block,
         bytes(block_hash or b""),
         object_index,

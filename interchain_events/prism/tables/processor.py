@@ -22,15 +22,15 @@ from interchain_events.events.rows import Row
 from interchain_events.events.values import Value
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.process import (
-    Examined,
+    DecidedOperation,
+    ExaminedOperation,
     OperationType,
-    Outcome,
     Status,
     examine,
     judge,
     read_object,
 )
-from interchain_events.prism.tables.ledger import Kept, SqlLedger
+from interchain_events.prism.tables.ledger import LedgerCache, SqlLedger
 from interchain_events.prism.tables.position import Position, position, rewind
 from interchain_events.prism.tables.schema import prepare
 
@@ -90,7 +90,7 @@ class _Object(NamedTuple):
     """The object's place among the objects of the block."""
     id: bytes
     raw: bytes
-    operations: tuple[Examined, ...]
+    operations: tuple[ExaminedOperation, ...]
 
 
 class Processor:
@@ -115,7 +115,7 @@ class Processor:
         self.ignored = 0
         """The number of objects that this processor could not decode (PR-20)."""
         self._committed = committed
-        self._kept = Kept()
+        self._cache = LedgerCache()
         prepare(database)
         with database.transaction(write=True) as session:
             rows = session.run("SELECT id, source, log_id FROM prism_meta")
@@ -224,9 +224,9 @@ class Processor:
             # Another process may have processed this block.
             if at.log_seq >= anchored[-1].seq:
                 return 0
-            ledger = SqlLedger(session, self._kept)
+            ledger = SqlLedger(session, self._cache)
             ledger.look_up(list(chained.from_iterable(item.operations for item in objects)))
-            outcomes: list[tuple[_Object, int, Outcome]] = []
+            outcomes: list[tuple[_Object, int, DecidedOperation]] = []
             for item in objects:
                 for place, examined in enumerate(item.operations):
                     outcome = judge(ledger, examined)
@@ -247,8 +247,8 @@ class Processor:
                 (at.seq_no + len(outcomes), log_epoch, anchored[-1].seq, number),
             )
             self.database.notify(session, CHANNEL)
-        self._kept.put(self._kept.dids, ledger.dids)
-        self._kept.put(self._kept.batches, ledger.batches)
+        self._cache.put(self._cache.dids, ledger.dids)
+        self._cache.put(self._cache.batches, ledger.batches)
         self._last_block = number
         self._seen = max(self._seen, anchored[-1].seq)
         self.ignored += ignored
@@ -281,7 +281,7 @@ class Processor:
             at = position(session, lock=self.database.dialect)
             if common >= at.log_seq:
                 return epoch
-            self._kept.clear()
+            self._cache.clear()
             last_block = rewind(session, at, epoch, common=common)
             self.database.notify(session, CHANNEL)
         self._last_block = last_block
@@ -319,7 +319,7 @@ def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> 
 
 def _insert(  # noqa: PLR0917  # the parts of the rows' position
     session: Session,
-    outcomes: Sequence[tuple[_Object, int, Outcome]],
+    outcomes: Sequence[tuple[_Object, int, DecidedOperation]],
     after: int,
     number: int,
     block_hash: bytes | None,

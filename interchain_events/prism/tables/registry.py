@@ -11,8 +11,8 @@ from interchain_events.events.errors import LimitReached, UnknownToken
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.events.subscriptions.registry import (
     TOKEN_BYTES,
-    Registry,
     Subscription,
+    SubscriptionRegistry,
     TokenAndBound,
 )
 from interchain_events.prism.core.filters import Filter, FilterType, normal_form
@@ -25,7 +25,7 @@ PER_CLIENT: Final = 100
 """The greatest number of subscriptions of one client."""
 
 
-class PrismRegistry(Registry[Filter]):
+class PrismRegistry(SubscriptionRegistry[Filter]):
     """The registry of a node.
 
     The addresses of clients are not stored (PR-54). Their subscriptions are counted in memory while

@@ -6,7 +6,7 @@ from typing import Final
 
 from interchain_events.database.database import Database, Session
 from interchain_events.prism.core import messages as m
-from interchain_events.prism.core.document import Resolution, Times, failed, resolution
+from interchain_events.prism.core.document import DidTimes, Resolution, failed, resolution
 from interchain_events.prism.core.errors import Rejected, Undecodable
 from interchain_events.prism.core.identifiers import METHOD, read_long_form, suffix_of
 from interchain_events.prism.core.state import Did, created
@@ -14,7 +14,7 @@ from interchain_events.prism.core.well_formed import check
 from interchain_events.prism.tables.ledger import load_did
 from interchain_events.prism.tables.position import position
 
-KEPT: Final = 2_000
+MOST_CACHED: Final = 2_000
 """The greatest number of cached DIDs."""
 
 
@@ -25,11 +25,11 @@ class Resolver:
     another operation on them is applied or rows are taken back.
     """
 
-    def __init__(self, database: Database, kept: int = KEPT) -> None:
+    def __init__(self, database: Database, most_cached: int = MOST_CACHED) -> None:
         self._database = database
-        self._size = kept
+        self._size = most_cached
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, int], Did] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, int, int], Did] = OrderedDict()
         """DIDs by suffix, epoch, and the number of the last operation."""
 
     def resolve(self, name: str) -> Resolution:
@@ -59,7 +59,7 @@ class Resolver:
             return failed("NOT_FOUND", "Not found", "no operation has created this DID")
         return _unpublished(name, suffix)
 
-    def _published(self, session: Session, suffix: str) -> tuple[Did, Times] | None:
+    def _published(self, session: Session, suffix: str) -> tuple[Did, DidTimes] | None:
         """Return the state and times of a DID, `None` if it is not on the chain."""
         epoch = position(session).epoch
         creation = session.run(
@@ -80,18 +80,18 @@ class Resolver:
         last, updated = changed[0] if changed else (created_no, created_at)
         key = (suffix, epoch, last)
         with self._lock:
-            did = self._kept.get(key)
+            did = self._cache.get(key)
             if did is not None:
-                self._kept.move_to_end(key)
+                self._cache.move_to_end(key)
         if did is None:
             did = load_did(session, suffix)
             if did is None:
                 return None
             with self._lock:
-                self._kept[key] = did
-                while len(self._kept) > self._size:
-                    self._kept.popitem(last=False)
-        return did, Times(created_at, updated)
+                self._cache[key] = did
+                while len(self._cache) > self._size:
+                    self._cache.popitem(last=False)
+        return did, DidTimes(created_at, updated)
 
 
 def _unpublished(name: str, suffix: str) -> Resolution:

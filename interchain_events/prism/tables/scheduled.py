@@ -21,7 +21,7 @@ from interchain_events.prism.core.errors import (
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.messages import AtalaObject, SignedAtalaOperation, decode
 from interchain_events.prism.core.process import Status, check_shape, examine
-from interchain_events.prism.core.status import Known, Place
+from interchain_events.prism.core.status import OperationPlace, OperationState
 from interchain_events.prism.make import atala_object
 from interchain_events.prism.tables.position import position
 from interchain_events.prism.tables.schema import insert_scheduled
@@ -196,7 +196,7 @@ class Scheduled:
                 _mark_cancelled(session, operation_id)
         return expired
 
-    def known(self, operation_id: bytes) -> Known:
+    def known(self, operation_id: bytes) -> OperationState:
         """Return the state of an operation according to its rows."""
         with self._database.transaction() as session:
             rows = session.run(
@@ -207,7 +207,7 @@ class Scheduled:
         by_status: dict[str, Sequence[Any]] = {row[0]: row for row in rows}
         applied = by_status.get(Status.APPLIED)
         rejected = by_status.get(Status.REJECTED)
-        return Known(
+        return OperationState(
             applied=None if applied is None else _place(applied),
             rejected=None if rejected is None else (_place(rejected), Reason[rejected[1]]),
             is_received=Status.RECEIVED in by_status,
@@ -215,10 +215,10 @@ class Scheduled:
         )
 
 
-def _place(row: Sequence[Any]) -> Place:
+def _place(row: Sequence[Any]) -> OperationPlace:
     """Return the operation's place in a row of `Scheduled.known`."""
     _, _, number, block_hash, object_index, operation_index, time = row
-    return Place(
+    return OperationPlace(
         number,
         bytes(block_hash or b""),
         object_index,

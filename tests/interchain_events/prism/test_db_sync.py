@@ -38,7 +38,7 @@ from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.prism.client import NodeError
 from interchain_events.prism.core.filters import Filter, FilterType
 from interchain_events.prism.core.metadata import LABEL
-from interchain_events.prism.local import Followed
+from interchain_events.prism.local import FollowedOperations
 from interchain_events.prism.make import Signed, atala_object
 from interchain_events.prism.protocol import prism_pb2 as pb
 from interchain_events.prism.service import db_sync
@@ -91,7 +91,7 @@ def test_real_transactions_of_mainnet_are_read_from_the_database_and_applied(
         source.build_raw([(text, raw)])
     assert read(source, log) == len(MAINNET) + 1
     assert {status for _, _, status in applied(log)} == {"APPLIED"}
-    followed = Followed(
+    followed = FollowedOperations(
         OperationLog(log.database), [Filter(FilterType.DID_OWNER_ANY_FILTER, GOLDEN)], Cursor(0, 0)
     )
     kinds = ["CREATE_DID", "UPDATE_DID", "ISSUE_CREDENTIAL_BATCH", "REVOKE_CREDENTIALS"]
@@ -212,7 +212,10 @@ def test_replay_rollback_and_a_kill_give_the_log_written_directly(
     blocks: list[list[bytes]] = [[]]
     cardano.build()
     chain, processor = DbSyncChain(cardano.url, depth), Processor(log.database, log, SOURCE, 0)
-    client, seen_here = Followed(OperationLog(log.database), [ANY], Cursor(0, 0)), list[Any]()
+    client, seen_here = (
+        FollowedOperations(OperationLog(log.database), [ANY], Cursor(0, 0)),
+        list[Any](),
+    )
     for _ in range(25):
         match draw.randrange(6):
             case 0 if len(blocks) > 2:
@@ -255,14 +258,14 @@ def test_replay_rollback_and_a_kill_give_the_log_written_directly(
     assert dump(log.database, tables) == dump(direct.database, tables)
     wanted = [
         each.operation_id
-        for each in Followed(OperationLog(direct.database), [ANY], Cursor(0, 0)).new()
+        for each in FollowedOperations(OperationLog(direct.database), [ANY], Cursor(0, 0)).new()
     ]
     direct.close()
     _follow(client, seen_here)
     assert [each.operation_id for each in seen_here] == wanted
 
 
-def _follow(client: Followed, found: list[Any]) -> None:
+def _follow(client: FollowedOperations, found: list[Any]) -> None:
     try:
         found += client.new()
     except CursorAbandoned as cut:

@@ -13,7 +13,13 @@ from support.plumbing.story_campaign import Player, db_sync_player, prism_player
 
 from interchain_events.delivery_audit.statuses import audit_statuses
 from interchain_events.prism.core.errors import Reason
-from interchain_events.prism.core.status import BestBlock, Branch, Known, OperationStatus, Place
+from interchain_events.prism.core.status import (
+    BestBlock,
+    Branch,
+    OperationPlace,
+    OperationState,
+    OperationStatus,
+)
 from interchain_events.prism.status_deliveries import StatusDeliveries
 
 STORIES = 40
@@ -77,11 +83,11 @@ def test_pr_62_an_operation_that_returns_in_a_processed_block_is_not_pending() -
     name, branch, places = (
         bytes(32),
         Branch(),
-        [Place(1, bytes((each,)) * 32, 0, 0, 0) for each in range(2)],
+        [OperationPlace(1, bytes((each,)) * 32, 0, 0, 0) for each in range(2)],
     )
     here, there = (BestBlock(1, each.hash, {name: each}) for each in places)
     branch.go_to(0, [here], 1, processed=0)
     assert branch.go_to(0, [there], 1, processed=1) == set()
-    found = branch.status(name, Known(rejected=(places[1], Reason.UNKNOWN_DID)))
+    found = branch.status(name, OperationState(rejected=(places[1], Reason.UNKNOWN_DID)))
     assert found is not None
     assert found.status is OperationStatus.REJECTED

@@ -31,7 +31,7 @@ from interchain_events.prism.cheats import STATUS_CHEATS, Told
 from interchain_events.prism.client import TakenBack
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
 from interchain_events.prism.core.identifiers import sha256
-from interchain_events.prism.core.status import FINAL, OperationStatus, Place, Update
+from interchain_events.prism.core.status import FINAL, OperationPlace, OperationStatus, StatusUpdate
 from interchain_events.prism.make import atala_object
 from interchain_events.prism.service.service import FINISHED
 from interchain_events.prism.status_deliveries import StatusDeliveries
@@ -170,25 +170,27 @@ def receive(
     recorder.ended(name, Cursor(1, events[-1].seq_no), "disconnected")
 
 
-def at(number: int, branch: int = 0) -> Place:
-    return Place(number, bytes((branch,)) * 32, 0, 0, number * 6_000)
+def at(number: int, branch: int = 0) -> OperationPlace:
+    return OperationPlace(number, bytes((branch,)) * 32, 0, 0, number * 6_000)
 
 
-def life(first: int) -> list[Update]:
+def life(first: int) -> list[StatusUpdate]:
     """Scheduled, built, dropped by a reorganisation, built again, confirmed, approved."""
     again = at(first + 1, 1)
     return [
-        Update(OperationStatus.PENDING),
-        Update(OperationStatus.IN_BLOCK, place=at(first)),
-        Update(OperationStatus.PENDING),
-        Update(OperationStatus.IN_BLOCK, place=again),
-        Update(OperationStatus.CONFIRMATION_LEVEL, 1, place=again),
-        Update(OperationStatus.CONFIRMATION_LEVEL, 2, place=again),
-        Update(OperationStatus.APPROVED, place=again),
+        StatusUpdate(OperationStatus.PENDING),
+        StatusUpdate(OperationStatus.IN_BLOCK, place=at(first)),
+        StatusUpdate(OperationStatus.PENDING),
+        StatusUpdate(OperationStatus.IN_BLOCK, place=again),
+        StatusUpdate(OperationStatus.CONFIRMATION_LEVEL, 1, place=again),
+        StatusUpdate(OperationStatus.CONFIRMATION_LEVEL, 2, place=again),
+        StatusUpdate(OperationStatus.APPROVED, place=again),
     ]
 
 
-def stream(recorder: StatusDeliveries, name: str, truths: list[Update], told: list[Told]) -> None:
+def stream(
+    recorder: StatusDeliveries, name: str, truths: list[StatusUpdate], told: list[Told]
+) -> None:
     """One operation's life, with one stream over it that tells this."""
     operation = sha256(name.encode())
     recorder.began(name, operation)

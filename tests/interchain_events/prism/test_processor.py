@@ -27,7 +27,7 @@ from interchain_events.prism.core.wire import bytes_field
 from interchain_events.prism.make import atala_object, sign_raw
 from interchain_events.prism.tables import processor as module
 from interchain_events.prism.tables.ledger import (
-    Kept,
+    LedgerCache,
     SqlLedger,
     load_batch,
     load_did,
@@ -513,14 +513,14 @@ def test_the_state_equals_the_rows_however_little_memory_is_used(
 ) -> None:
     wallets = [Wallet(f"w{at}") for at in range(4)]
     processor = Processor(database, chain.log, depth=0)
-    processor._kept = Kept(1)
+    processor._cache = LedgerCache(1)
     chain.anchor(*(each.created for each in wallets))
     for at in range(3):
         chain.anchor(*(each.update(add(f"s{at}")) for each in wallets))
     assert processor.run() == 16
     assert {row[2] for row in rows(database)} == {"APPLIED"}
-    assert len(processor._kept.dids) == 1
+    assert len(processor._cache.dids) == 1
     with database.transaction() as session:
-        ledger = SqlLedger(session, Kept())
+        ledger = SqlLedger(session, LedgerCache())
         dids = [ledger.did(each.suffix) for each in wallets]
     assert [None if each is None else len(each.services) for each in dids] == [3] * 4

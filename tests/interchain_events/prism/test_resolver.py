@@ -39,7 +39,7 @@ from interchain_events.prism.core.messages import Usage
 from interchain_events.prism.make import Signed, sign
 from interchain_events.prism.service.resolver import _MOST_RANGES, PATH, media_type, serve_resolver
 from interchain_events.prism.tables.processor import Processor
-from interchain_events.prism.tables.resolver import KEPT, Resolver
+from interchain_events.prism.tables.resolver import MOST_CACHED, Resolver
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.serving.listening import MOST_LINE
 
@@ -262,18 +262,18 @@ def test_pr_70_the_cache_is_bounded_and_never_stale(database: Database) -> None:
     wallets = [Wallet(name) for name in "abcd"]
     chain.anchor(*(each.created for each in wallets))
     processor.run()
-    assert Resolver(database)._size == KEPT
-    resolver = Resolver(database, kept=2)
+    assert Resolver(database)._size == MOST_CACHED
+    resolver = Resolver(database, most_cached=2)
     for wallet in wallets:
         assert resolver.resolve(METHOD + wallet.suffix).document is not None
-    assert len(resolver._kept) == 2
+    assert len(resolver._cache) == 2
     chain.anchor(*(each.update(add("s")) for each in wallets))
     processor.run()
     for wallet in wallets:
         found = resolver.resolve(METHOD + wallet.suffix).document
         assert found is not None
         assert len(found["service"]) == 1
-    assert len(resolver._kept) == 2
+    assert len(resolver._cache) == 2
 
 
 def test_pr_70_a_time_beyond_all_calendars_is_the_last_of_them(database: Database) -> None:

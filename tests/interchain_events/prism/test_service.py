@@ -19,12 +19,12 @@ from interchain_events.events.filters.algebra import OneOf
 from interchain_events.events.log.sql_store import SqlStore
 from interchain_events.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
 from interchain_events.events.subscriptions.streams import Streams
-from interchain_events.prism.client import Message, NodeError, TakenBack
+from interchain_events.prism.client import ClientMessage, NodeError, TakenBack
 from interchain_events.prism.core.filters import Filter, FilterType, matches
 from interchain_events.prism.core.identifiers import METHOD, sha256
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.messages import RemoveKey, Usage
-from interchain_events.prism.core.process import Outcome, Status, process, read_object
+from interchain_events.prism.core.process import DecidedOperation, Status, process, read_object
 from interchain_events.prism.make import Signed, atala_object, create_did, issue_batch
 from interchain_events.prism.protocol import prism_pb2 as pb
 from interchain_events.prism.service.rpc import NAME
@@ -587,7 +587,7 @@ def test_pr_40_sql_matches_what_the_predicate_matches(any_log: SqlStore) -> None
     for owner, batch in zip(owners, batches, strict=True):
         pool += [owner.revoke(batch, HASH), owner.revoke(batch, sha256(b"x")), owner.revoke(batch)]
     pool += [a.deactivate(), Signed(b"", b""), b.revoke(batches[0], HASH)]
-    chain, ledger, outcomes = Chain(any_log), MemoryLedger(), list[Outcome]()
+    chain, ledger, outcomes = Chain(any_log), MemoryLedger(), list[DecidedOperation]()
     for _ in range(40):
         objects = [atala_object([draw.choice(pool).raw for _ in range(3)]) for _ in range(2)]
         chain.build(*objects)
@@ -701,7 +701,7 @@ async def test_use_case_5_away_for_a_thousand_operations(node: Running, batches:
     for at in range(0, 1_000, 40):
         number = node.chain.build(atala_object(raw[at : at + 40]))
     await node.processed(number)
-    messages: list[Message] = []
+    messages: list[ClientMessage] = []
     async with aclosing(node.client.events(where)) as stream:
         async for message in stream:
             messages.append(message)

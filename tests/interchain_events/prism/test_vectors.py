@@ -14,7 +14,7 @@ from support.prism.wallet import DOCUMENT
 from interchain_events.prism.core.errors import Reason
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
 from interchain_events.prism.core.identifiers import sha256
-from interchain_events.prism.core.process import OperationType, Outcome, Status
+from interchain_events.prism.core.process import DecidedOperation, OperationType, Status
 from interchain_events.prism.core.signatures import (
     ORDER,
     public_point,
@@ -80,13 +80,13 @@ FILTERS = st.sampled_from(FilterType).flatmap(_filter)
 
 
 @st.composite
-def outcomes(draw: st.DrawFn) -> Outcome:
+def outcomes(draw: st.DrawFn) -> DecidedOperation:
     kind = draw(st.sampled_from(OperationType))
     owner = draw(st.none() | SUFFIXES)
     is_create = kind is OperationType.CREATE_DID
     about_batches = kind in {OperationType.ISSUE_CREDENTIAL_BATCH, OperationType.REVOKE_CREDENTIALS}
     listed = draw(st.sets(HASHES)) if kind is OperationType.REVOKE_CREDENTIALS else set()
-    return Outcome(
+    return DecidedOperation(
         b"",
         None,
         kind,
@@ -101,7 +101,7 @@ def outcomes(draw: st.DrawFn) -> Outcome:
 
 @given(st.lists(FILTERS, min_size=1, max_size=8), st.lists(outcomes(), max_size=10))
 def test_pr_42_the_normal_form_matches_the_same_rows(
-    filters: list[Filter], rows: list[Outcome]
+    filters: list[Filter], rows: list[DecidedOperation]
 ) -> None:
     normal = normal_form(filters)
     for row in rows:

@@ -17,7 +17,7 @@ from interchain_events.events.filters.predicate import any_of
 from interchain_events.events.log.store import Page, check_cursor
 from interchain_events.events.rows import ChainBlock, Row
 from interchain_events.events.subscriptions.cursor import Cursor
-from interchain_events.events.subscriptions.hub import Hub, Request
+from interchain_events.events.subscriptions.hub import Hub, LogRead
 
 FILTERS: tuple[tuple[Filter, ...], ...] = (
     (ANY,),
@@ -58,7 +58,7 @@ class Client(Kept):
     filters: tuple[Filter, ...]
     batches: bool
     stream: int | None = None
-    in_flight: list[tuple[Request, Page | None]] = field(default_factory=list)
+    in_flight: list[tuple[LogRead, Page | None]] = field(default_factory=list)
 
 
 class Story:

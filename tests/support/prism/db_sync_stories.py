@@ -14,7 +14,7 @@ from interchain_events.database.database import Database
 from interchain_events.database.opening import open_database
 from interchain_events.events.log.store import Store
 from interchain_events.prism.core.status import BestBlock
-from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain, Head
+from interchain_events.prism.service.db_sync import SOURCE, BlockRef, DbSyncChain
 
 
 class ManyChains(DbSync):
@@ -75,7 +75,7 @@ class _Mirrored(Branches):
     async def catch_up(self, log: Store) -> None:
         await self._reader.catch_up(log)
 
-    async def best(self) -> Head:  # type: ignore[override]  # alike
+    async def best(self) -> BlockRef:  # type: ignore[override]  # alike
         return await self._reader.best()
 
     async def hash_at(self, number: int) -> bytes | None:

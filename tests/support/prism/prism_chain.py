@@ -17,7 +17,7 @@ from interchain_events.events.log.store import Store, put
 from interchain_events.events.rows import Block
 from interchain_events.events.subscriptions.callers import EVERYBODY, Callers
 from interchain_events.events.subscriptions.grpc_server import Tls
-from interchain_events.events.subscriptions.service import Recorder
+from interchain_events.events.subscriptions.service import StreamRecorder
 from interchain_events.prism.client import ClientSubscription, NodeError, PrismClient
 from interchain_events.prism.core.status import BestBlock, best_block
 from interchain_events.prism.make import atala_object
@@ -210,7 +210,7 @@ async def running(
     source: Source | None = None,
     anchors: bool = True,
     limits: PrismLimits | None = None,
-    recorder: Recorder | None = None,
+    recorder: StreamRecorder | None = None,
     status_recorder: StatusRecorder | None = None,
     callers: Callers = EVERYBODY,
     tls: Tls | None = None,

@@ -35,8 +35,8 @@ from interchain_events.prism.core.filters import OWNERS, Filter, FilterType, mat
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.messages import SignedAtalaOperation
-from interchain_events.prism.core.process import Outcome, process, read_object
-from interchain_events.prism.core.status import FINAL, OperationStatus, Place, Update
+from interchain_events.prism.core.process import DecidedOperation, process, read_object
+from interchain_events.prism.core.status import FINAL, OperationPlace, OperationStatus, StatusUpdate
 from interchain_events.prism.make import atala_object
 from interchain_events.prism.service.node import PrismNode
 from interchain_events.prism.service.service import PrismLimits, PrismService
@@ -63,7 +63,7 @@ class Watch:
     """Who wants to know the status of one operation."""
 
     operation_id: bytes
-    last: Update | None = None
+    last: StatusUpdate | None = None
     task: asyncio.Task[None] | None = None
 
 
@@ -324,7 +324,7 @@ class PrismStory:
             watch.task = asyncio.create_task(self._watch(watch))
 
     async def _watch(self, watch: Watch) -> None:
-        said: list[Update] = []
+        said: list[StatusUpdate] = []
         with suppress(UnknownOperation):
             async with aclosing(self._service.statuses(watch.operation_id, "w")) as updates:
                 async for update in updates:
@@ -377,7 +377,7 @@ class PrismStory:
             assert asyncio.get_running_loop().time() < deadline, "a client never reached the end"
             await asyncio.sleep(20)
 
-    def _statuses(self, operation_id: bytes) -> list[Update]:
+    def _statuses(self, operation_id: bytes) -> list[StatusUpdate]:
         """What the chain's blocks and the rows say, by PR-60's table.
 
         Nobody knows whether the node saw a block that left the branch; if it did, the operation is
@@ -386,22 +386,22 @@ class PrismStory:
         known = self._service.scheduled.known(operation_id)
         place = self._unprocessed(operation_id)
         if known.applied is not None:
-            return [Update(OperationStatus.APPROVED, place=known.applied)]
+            return [StatusUpdate(OperationStatus.APPROVED, place=known.applied)]
         if place is not None:
             level = len(self.chain.blocks) - place.number
             status = OperationStatus.CONFIRMATION_LEVEL if level else OperationStatus.IN_BLOCK
-            return [Update(status, level, place=place)]
-        pending = [Update(OperationStatus.PENDING)]
+            return [StatusUpdate(status, level, place=place)]
+        pending = [StatusUpdate(OperationStatus.PENDING)]
         if known.is_received:
             return pending
         if known.rejected is not None:
             where, reason = known.rejected
-            found = Update(OperationStatus.REJECTED, reason=reason, place=where)
+            found = StatusUpdate(OperationStatus.REJECTED, reason=reason, place=where)
         else:
-            found = Update(OperationStatus.CANCELLED)
+            found = StatusUpdate(OperationStatus.CANCELLED)
         return [found, *pending] if operation_id in self.left else [found]
 
-    def _unprocessed(self, operation_id: bytes) -> Place | None:
+    def _unprocessed(self, operation_id: bytes) -> OperationPlace | None:
         for number in range(
             max(self._service.processor.processed, 0) + 1, len(self.chain.blocks) + 1
         ):
@@ -409,12 +409,12 @@ class PrismStory:
             for index, raw in enumerate(objects):
                 for place, (name, _) in enumerate(_operations(raw)):
                     if name == operation_id:
-                        return Place(number, block.hash, index, place, number * 6_000)
+                        return OperationPlace(number, block.hash, index, place, number * 6_000)
         return None
 
     def _compare(self) -> None:
         final = len(self.chain.blocks) - self.chain.lag - self.depth
-        ledger, due = MemoryLedger(), list[tuple[int, Outcome]]()
+        ledger, due = MemoryLedger(), list[tuple[int, DecidedOperation]]()
         for block, objects in self.chain.blocks[:final]:
             for signed in (each for raw in objects for _, each in _operations(raw)):
                 outcome = process(ledger, signed)

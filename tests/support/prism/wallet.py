@@ -19,7 +19,7 @@ from interchain_events.prism.core.messages import (
     Usage,
     decode,
 )
-from interchain_events.prism.core.process import Outcome, process
+from interchain_events.prism.core.process import DecidedOperation, process
 from interchain_events.prism.make import (
     IssuedBatch,
     Secret,
@@ -116,14 +116,14 @@ class Wallet:
         return revoke(batch.batch_id, batch.signed.hash, hashes, "revocation", self.revocation)
 
 
-def judge(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome | None:
+def judge(ledger: MemoryLedger, raw: bytes | Signed) -> DecidedOperation | None:
     """Process the bytes of one SignedAtalaOperation."""
     return process(
         ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw)
     )
 
 
-def judged(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome:
+def judged(ledger: MemoryLedger, raw: bytes | Signed) -> DecidedOperation:
     """What becomes of an operation that is not ignored."""
     found = judge(ledger, raw)
     assert found is not None  # a test's own

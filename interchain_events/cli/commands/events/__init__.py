@@ -68,9 +68,9 @@ def _serve(**given: object) -> None:
 
     The log must exist. Subscriptions are stored beside it. docs/events.md documents the requests.
     """
-    from interchain_events.cli.commands.events.serve import Serve, serve_events
+    from interchain_events.cli.commands.events.serve import EventsOptions, serve_events
 
-    serve_events(options.filled(Serve, given))
+    serve_events(options.filled(EventsOptions, given))
 
 
 @command.command(

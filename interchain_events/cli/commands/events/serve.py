@@ -9,7 +9,7 @@ from pathlib import Path
 from interchain_events.events.log.sql_store import SqlStore, existing_store
 from interchain_events.events.subscriptions.callers import read_callers
 from interchain_events.events.subscriptions.registry import SqlRegistry
-from interchain_events.events.subscriptions.service import EventService, Recorder
+from interchain_events.events.subscriptions.service import EventService, StreamRecorder
 from interchain_events.events.subscriptions.sse import serve_http
 from interchain_events.events.subscriptions.streams import Limits
 from pubsub_emulator.cli.base.ending import asked_to_end
@@ -19,7 +19,7 @@ from pubsub_emulator.serving.guard import Names
 
 
 @dataclass(frozen=True, slots=True)
-class Serve:
+class EventsOptions:
     """The options of the command."""
 
     place: str
@@ -37,7 +37,7 @@ class Serve:
     deliveries: Path | None
 
 
-def serve_events(given: Serve) -> None:
+def serve_events(given: EventsOptions) -> None:
     """Serve a log until Ctrl-C, and exit with code 130. Raises `PubsubError`."""
     log_lines()
     with ExitStack() as stack:
@@ -51,7 +51,7 @@ def serve_events(given: Serve) -> None:
     sys.exit(INTERRUPTED)
 
 
-async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> None:
+async def _serve(given: EventsOptions, store: SqlStore, recorder: StreamRecorder | None) -> None:
     """Serve over HTTP, and over gRPC if it has a port, until the program is asked to end."""
     limits = Limits(given.streams_per_client, given.streams, heartbeat_seconds=given.heartbeat)
     callers = read_callers(given.tokens)

@@ -17,7 +17,7 @@ from interchain_events.events.filters.algebra import (
     check_limits,
 )
 from interchain_events.events.filters.codec import parse_filters
-from interchain_events.events.log.following import TakenBack, follow
+from interchain_events.events.log.following import RowsTakenBack, follow
 from interchain_events.events.log.sources.appending import (
     append_history,
     append_node,
@@ -76,7 +76,7 @@ def read_log(  # noqa: PLR0917  # the options of the command
     where = _where(kinds, chain, text)
     with closing(existing_store(place)) as store:
         for row in follow(store, after, limit, where, wait=wait):
-            if isinstance(row, TakenBack):
+            if isinstance(row, RowsTakenBack):
                 say(f"events after seq {row.seq} were reverted; continuing from there")
             else:
                 say_document(row_json(row))

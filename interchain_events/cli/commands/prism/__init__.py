@@ -121,9 +121,9 @@ def serve(**given: object) -> None:
     shows its use. With --db-sync the chain is Cardano, and operations are the metadata of label
     21325.
     """
-    from interchain_events.cli.commands.prism.run import Serve, serve_node
+    from interchain_events.cli.commands.prism.run import NodeOptions, serve_node
 
-    serve_node(options.filled(Serve, given))
+    serve_node(options.filled(NodeOptions, given))
 
 
 @command.command(
@@ -175,9 +175,9 @@ def subscribe(node: str, token_env: str | None, tls_ca: Path | None, **given: ob
 
     With --state, a later call continues where this one ended and needs no filters.
     """
-    from interchain_events.cli.commands.prism.run import Node, Subscribe, subscribe_to
+    from interchain_events.cli.commands.prism.run import Node, SubscribeOptions, subscribe_to
 
-    subscribe_to(options.filled(Subscribe, given | {"node": Node(node, token_env, tls_ca)}))
+    subscribe_to(options.filled(SubscribeOptions, given | {"node": Node(node, token_env, tls_ca)}))
 
 
 @command.command(

@@ -17,7 +17,7 @@ from interchain_events.database.opening import open_database
 from interchain_events.events.log.sql_store import SqlStore, open_store
 from interchain_events.events.subscriptions.callers import Callers, check_reach, read_callers
 from interchain_events.events.subscriptions.grpc_server import Tls
-from interchain_events.events.subscriptions.service import Recorder
+from interchain_events.events.subscriptions.service import StreamRecorder
 from interchain_events.prism.client import (
     ClientSubscription,
     PrismClient,
@@ -61,7 +61,7 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Serve:
+class NodeOptions:
     """The arguments of `serve`."""
 
     url: str | None
@@ -89,7 +89,7 @@ class Serve:
     deliveries: Path | None
 
 
-def serve_node(given: Serve) -> None:
+def serve_node(given: NodeOptions) -> None:
     """Serve a PRISM node until Ctrl-C, and exit with code 130. Raises `PubsubError`."""
     log_lines()
     _check_options(given)
@@ -99,7 +99,7 @@ def serve_node(given: Serve) -> None:
     seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
     with ExitStack() as stack:
         log = stack.enter_context(closing(open_store(given.place, given.network)))
-        recorders: tuple[Recorder, StatusRecorder] | None = None
+        recorders: tuple[StreamRecorder, StatusRecorder] | None = None
         if given.deliveries is not None:
             from interchain_events.events.subscriptions.deliveries import DeliveryRecorder
             from interchain_events.prism.status_deliveries import StatusDeliveries
@@ -110,7 +110,7 @@ def serve_node(given: Serve) -> None:
     sys.exit(INTERRUPTED)
 
 
-def _check_options(given: Serve) -> None:
+def _check_options(given: NodeOptions) -> None:
     """Raise `click.UsageError` if options do not fit together."""
     if (given.tls_certificate is None) != (given.tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key go together")
@@ -142,11 +142,11 @@ def _refuse_db_sync(place: str) -> None:
 
 
 async def _serve(
-    given: Serve,
+    given: NodeOptions,
     log: SqlStore,
     seed: bytes,
     callers: Callers,
-    recorders: tuple[Recorder, StatusRecorder] | None,
+    recorders: tuple[StreamRecorder, StatusRecorder] | None,
 ) -> None:
     """Serve until the program is asked to end, or the node fails. Raises `PubsubError`."""
     source = _source(given) if given.db_sync is None else SOURCE
@@ -220,7 +220,7 @@ def _context(tls: Tls | None) -> ssl.SSLContext | None:
     return context
 
 
-def _source(given: Serve) -> Source:
+def _source(given: NodeOptions) -> Source:
     """Return the kind of the events with objects, and the path of the object in an event."""
     steps = given.path.split(".")
     return Source(given.event, tuple(int(step) if step.isdecimal() else step for step in steps))
@@ -268,7 +268,7 @@ def submit_operations(files: Sequence[Path], node: Node) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
+class SubscribeOptions:
     """The arguments of `subscribe`."""
 
     filters: Sequence[str]
@@ -280,7 +280,7 @@ class Subscribe:
     until_live: bool
 
 
-def subscribe_to(given: Subscribe) -> None:
+def subscribe_to(given: SubscribeOptions) -> None:
     """Print the events of a new subscription, or of the one in the file `state`.
 
     Raises `click.UsageError` and `PubsubError`.
@@ -298,7 +298,7 @@ def subscribe_to(given: Subscribe) -> None:
 
 
 async def _subscribe(
-    given: Subscribe, filters: Sequence[Filter], known: ClientSubscription | None
+    given: SubscribeOptions, filters: Sequence[Filter], known: ClientSubscription | None
 ) -> None:
     """Print events until Ctrl-C, or until all present ones are printed if `until_live` is true.
 

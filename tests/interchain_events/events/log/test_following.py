@@ -4,12 +4,12 @@ import pytest
 from support.events.blocks import block_hash, counted, make_block
 
 from interchain_events.events import Kind
-from interchain_events.events.log.following import TakenBack, follow
+from interchain_events.events.log.following import RowsTakenBack, follow
 from interchain_events.events.log.store import Store
 from interchain_events.events.rows import Row
 
 
-def _seqs(found: list[Row | TakenBack]) -> list[int]:
+def _seqs(found: list[Row | RowsTakenBack]) -> list[int]:
     return [each.seq for each in found]
 
 
@@ -42,7 +42,7 @@ def test_rows_that_are_taken_back_are_noticed_and_replaced(store: Store) -> None
     assert [next(rows).seq for _ in range(5)] == [1, 2, 3, 4, 5]
     store.rewind(1)
     store.append([make_block(2, [("Other.Thing", {})], branch=1, parent=block_hash(1))])
-    assert next(rows) == TakenBack(2)
+    assert next(rows) == RowsTakenBack(2)
     replaced = next(rows)
     assert isinstance(replaced, Row)
     assert (replaced.seq, replaced.kind) == (3, "Other.Thing")

@@ -15,7 +15,7 @@ from interchain_events.events.log.memory import MemoryStore
 from interchain_events.events.log.store import Head
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.events.subscriptions.hub import Message
-from interchain_events.events.subscriptions.registry import Registry, Subscription
+from interchain_events.events.subscriptions.registry import Subscription, SubscriptionRegistry
 from interchain_events.events.subscriptions.service import START, EventService
 from interchain_events.events.subscriptions.streams import Ended, Limits
 
@@ -32,7 +32,7 @@ class Unheard(MemoryStore):
         return self.released.wait(30)
 
 
-class Given(Registry[Filter]):
+class Given(SubscriptionRegistry[Filter]):
     """Subscriptions by token, as a test gives them."""
 
     def __init__(self, **filters: Filter) -> None:
