@@ -209,14 +209,14 @@ whole batch. The latter include both statuses.
 """
 
 
-class Told(NamedTuple):
+class ToldStatus(NamedTuple):
     """A status in a stream. At that time, the true status was the one with the number `turn`."""
 
     turn: int
     update: StatusUpdate
 
 
-Answers: TypeAlias = Sequence[Told]
+Answers: TypeAlias = Sequence[ToldStatus]
 """The statuses of one operation in one stream."""
 
 
@@ -225,28 +225,28 @@ def _place_of(due: Answers, status: OperationStatus) -> int:
     return next(place for place, answer in enumerate(due) if answer.update.status is status)
 
 
-def _replaced(due: Answers, place: int, update: StatusUpdate) -> list[Told]:
+def _replaced(due: Answers, place: int, update: StatusUpdate) -> list[ToldStatus]:
     """Return the answers, with the status at one place replaced."""
     return [*due[:place], due[place]._replace(update=update), *due[place + 1 :]]
 
 
-def _foretell(due: Answers, _others: Answers) -> list[Told]:
+def _foretell(due: Answers, _others: Answers) -> list[ToldStatus]:
     place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
     return _replaced(due, place, due[-1].update)
 
 
-def _deny(due: Answers, _others: Answers) -> list[Told]:
+def _deny(due: Answers, _others: Answers) -> list[ToldStatus]:
     place = _place_of(due, OperationStatus.IN_BLOCK)
     return _replaced(due, place, StatusUpdate(OperationStatus.CANCELLED))
 
 
-def _inflate(due: Answers, _others: Answers) -> list[Told]:
+def _inflate(due: Answers, _others: Answers) -> list[ToldStatus]:
     place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
     update = due[place].update
     return _replaced(due, place, update._replace(level=update.level + 100))
 
 
-def _misplace(due: Answers, _others: Answers) -> list[Told]:
+def _misplace(due: Answers, _others: Answers) -> list[ToldStatus]:
     update = due[-1].update
     if update.place is None:
         raise ValueError("the last status has no place")
@@ -254,23 +254,23 @@ def _misplace(due: Answers, _others: Answers) -> list[Told]:
     return _replaced(due, len(due) - 1, update._replace(place=next_block))
 
 
-def _borrow(due: Answers, others: Answers) -> list[Told]:
+def _borrow(due: Answers, others: Answers) -> list[ToldStatus]:
     borrowed = next(answer.update for answer in others if answer.update.place is not None)
     return _replaced(due, _place_of(due, OperationStatus.PENDING), borrowed)
 
 
-def _repeat_answer(due: Answers, _others: Answers) -> list[Told]:
+def _repeat_answer(due: Answers, _others: Answers) -> list[ToldStatus]:
     place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
     return [*due[: place + 1], due[place], *due[place + 1 :]]
 
 
-def _hark_back(due: Answers, _others: Answers) -> list[Told]:
+def _hark_back(due: Answers, _others: Answers) -> list[ToldStatus]:
     place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
-    earlier = Told(due[place].turn, due[place - 1].update)
+    earlier = ToldStatus(due[place].turn, due[place - 1].update)
     return [*due[: place + 1], earlier, *due[place + 1 :]]
 
 
-_OF_STATUS: Final[tuple[BroadcasterCheat[Told], ...]] = (
+_OF_STATUS: Final[tuple[BroadcasterCheat[ToldStatus], ...]] = (
     BroadcasterCheat(
         "foretell", "says that an operation is approved before it is", "invented", _foretell
     ),

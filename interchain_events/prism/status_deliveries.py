@@ -26,8 +26,8 @@ class _Stream:
         self.position = 0
         """The number of statuses that the stream has delivered."""
         self.settled: int | None = None
-        """The number of the last record when the stream last had delivered everything, `None` until
-        then."""
+        """The number of the last record at the latest time at which the stream had delivered
+        everything, `None` before the first such time."""
 
 
 class StatusDeliveries(TablesWriter, StatusRecorder):
@@ -53,12 +53,12 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
         self._open[stream] = _Stream(operation_id)
 
     def record(self, stream: str, update: StatusUpdate) -> None:
-        updates = self._open[stream]
-        place = {"stream": stream, "position": updates.position}
+        open_stream = self._open[stream]
+        place = {"stream": stream, "position": open_stream.position}
         self._rows[STATUS_ANSWERS].append(
-            self._row(updates.operation_id) | self._next() | place | _columns(update)
+            self._row(open_stream.operation_id) | self._next() | place | _columns(update)
         )
-        updates.position += 1
+        open_stream.position += 1
         self.flush_if_many()
 
     def waits(self, stream: str) -> None:

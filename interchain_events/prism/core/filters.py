@@ -47,12 +47,15 @@ TYPES: Final = {
 
 
 class Filter(NamedTuple):
-    """One filter."""
+    """A filter of operations."""
 
     type: FilterType
     did_suffix: str | None = None
+    """The suffix of the DID that the filter names, for the kinds in `OWNERS`."""
     credential_hash: bytes | None = None
+    """The hash of the credential that the filter names, for REVOKE_CREDENTIAL_FILTER."""
     credential_batch_id: str | None = None
+    """The batch of that credential, `None` for any batch (PR-41)."""
     status: Status | None = None
     """APPLIED or REJECTED, `None` for both."""
 

@@ -116,73 +116,73 @@ class _Head(NamedTuple):
     size: int
     """The integer, or the number of bytes, items or pairs. -1 if a break ends the item."""
     end: int
-    """The place after the head."""
+    """The offset after the head."""
 
 
-def _head(raw: bytes, at: int) -> _Head:
+def _head(raw: bytes, offset: int) -> _Head:
     """Read the head of an item.
 
     Only the types of metadata are known. Raises `ValueError` or `IndexError` for anything else.
     """
-    major, info = divmod(raw[at], 32)
+    major, info = divmod(raw[offset], 32)
     if major > _MAP or (info > 27 and not (info == 31 and major >= _BYTES)):
-        raise ValueError(raw[at])
+        raise ValueError(raw[offset])
     if info == 31:
-        return _Head(major, -1, at + 1)
+        return _Head(major, -1, offset + 1)
     if info < 24:
-        return _Head(major, info, at + 1)
-    end = at + 1 + (1 << (info - 24))
+        return _Head(major, info, offset + 1)
+    end = offset + 1 + (1 << (info - 24))
     if end > len(raw):
-        raise ValueError(at)
-    return _Head(major, int.from_bytes(raw[at + 1 : end], "big"), end)
+        raise ValueError(offset)
+    return _Head(major, int.from_bytes(raw[offset + 1 : end], "big"), end)
 
 
-def _item(raw: bytes, at: int, depth: int) -> tuple["Metadatum", int]:
-    """Return an item of CBOR and the place after it.
+def _item(raw: bytes, offset: int, depth: int) -> tuple["Metadatum", int]:
+    """Return an item of CBOR and the offset after it.
 
     Raises `ValueError` or `IndexError` if there is no item of a metadatum.
     """
-    major, size, at = _head(raw, at)
+    major, size, offset = _head(raw, offset)
     if major == _UNSIGNED:
-        return size, at
+        return size, offset
     if major == _NEGATIVE:
-        return -1 - size, at
+        return -1 - size, offset
     if major in {_BYTES, _TEXT}:
-        whole, at = _string(raw, at, major, size)
-        return (whole if major == _BYTES else whole.decode()), at
+        whole, offset = _string(raw, offset, major, size)
+        return (whole if major == _BYTES else whole.decode()), offset
     # JSON is refused beyond the same depth. Only lists and maps count.
     if depth > MOST_DEPTH:
-        raise ValueError(at)
+        raise ValueError(offset)
     items: list[Metadatum] = []
     pairs: list[tuple[int | str, Metadatum]] = []
     count = 0
     # A negative size means that a break ends the items.
-    while raw[at] != _BREAK if size < 0 else count < size:
+    while raw[offset] != _BREAK if size < 0 else count < size:
         count += 1
         if major == _ARRAY:
-            value, at = _item(raw, at, depth + 1)
+            value, offset = _item(raw, offset, depth + 1)
             items.append(value)
             continue
-        key, at = _key(raw, at)
-        value, at = _item(raw, at, depth + 1)
+        key, offset = _key(raw, offset)
+        value, offset = _item(raw, offset, depth + 1)
         if key is not None:
             pairs.append((key, value))
     item: Metadatum = items if major == _ARRAY else Pairs(tuple(pairs))
     # A break is one byte.
-    return item, at + (1 if size < 0 else 0)
+    return item, offset + (1 if size < 0 else 0)
 
 
-def _key(raw: bytes, at: int) -> tuple[int | str | None, int]:
-    """Return a map's key and the place after it. The key is `None` for bytes, arrays and maps."""
-    major = raw[at] >> 5
+def _key(raw: bytes, offset: int) -> tuple[int | str | None, int]:
+    """Return a map's key and the offset after it. The key is `None` for bytes, arrays and maps."""
+    major = raw[offset] >> 5
     if major in {_UNSIGNED, _NEGATIVE, _TEXT}:
-        key, end = _item(raw, at, 0)
+        key, end = _item(raw, offset, 0)
         return (key if isinstance(key, (int, str)) else None), end
-    return None, _skipped(raw, at)
+    return None, _skipped(raw, offset)
 
 
-def _skipped(raw: bytes, at: int) -> int:
-    """Return the place after an item, however deeply it is nested.
+def _skipped(raw: bytes, offset: int) -> int:
+    """Return the offset after an item, however deeply it is nested.
 
     Keys may have any depth, because in JSON they are texts and their depth is not limited.
     """
@@ -192,34 +192,34 @@ def _skipped(raw: bytes, at: int) -> int:
         if left[-1] == 0:
             left.pop()
             continue
-        if left[-1] < 0 and raw[at] == _BREAK:
-            at += 1
+        if left[-1] < 0 and raw[offset] == _BREAK:
+            offset += 1
             left.pop()
             continue
         if left[-1] > 0:
             left[-1] -= 1
-        major, size, at = _head(raw, at)
+        major, size, offset = _head(raw, offset)
         if major in {_BYTES, _TEXT}:
-            _, at = _string(raw, at, major, size)
+            _, offset = _string(raw, offset, major, size)
         elif major in {_ARRAY, _MAP}:
             left.append(2 * size if major == _MAP and size > 0 else size)
-    return at
+    return offset
 
 
-def _string(raw: bytes, at: int, major: int, size: int) -> tuple[bytes, int]:
-    """Return bytes, or the bytes of a text, and the place after them.
+def _string(raw: bytes, offset: int, major: int, size: int) -> tuple[bytes, int]:
+    """Return bytes, or the bytes of a text, and the offset after them.
 
     Cardano also accepts strings in pieces, ended by a break. Raises `ValueError` or `IndexError`.
     """
     if size >= 0:
-        if at + size > len(raw):
-            raise ValueError(at)
-        return raw[at : at + size], at + size
+        if offset + size > len(raw):
+            raise ValueError(offset)
+        return raw[offset : offset + size], offset + size
     pieces: list[bytes] = []
-    while raw[at] != _BREAK:
-        part, size, at = _head(raw, at)
+    while raw[offset] != _BREAK:
+        part, size, offset = _head(raw, offset)
         if part != major or size < 0:
-            raise ValueError(at)
-        piece, at = _string(raw, at, major, size)
+            raise ValueError(offset)
+        piece, offset = _string(raw, offset, major, size)
         pieces.append(piece)
-    return b"".join(pieces), at + 1
+    return b"".join(pieces), offset + 1

@@ -89,8 +89,8 @@ def read_der(raw: bytes) -> tuple[int, int] | None:
     """
     if len(raw) < 8 or len(raw) > 72 or raw[0] != 0x30 or raw[1] != len(raw) - 2:
         return None
-    r, place = _integer(raw, 2)
-    s, end = _integer(raw, place)
+    r, offset = _integer(raw, 2)
+    s, end = _integer(raw, offset)
     if r is None or s is None or end != len(raw):
         return None
     return r, s
@@ -110,15 +110,15 @@ def _positive(value: int) -> bytes:
     return value.to_bytes(value.bit_length() // 8 + 1, "big")
 
 
-def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
-    """Return the DER integer at the place `at`, and the place after it.
+def _integer(raw: bytes, offset: int) -> tuple[int | None, int]:
+    """Return the DER integer at `offset`, and the offset after it.
 
     The integer is `None` if it is not minimal or not positive.
     """
-    if at + 2 > len(raw) or raw[at] != 2:
-        return None, at
-    start = at + 2
-    end = start + raw[at + 1]
+    if offset + 2 > len(raw) or raw[offset] != 2:
+        return None, offset
+    start = offset + 2
+    end = start + raw[offset + 1]
     body = raw[start:end]
     if (
         end > len(raw)
@@ -126,7 +126,7 @@ def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
         or body[0] & 0x80
         or (len(body) > 1 and body[0] == 0 and not body[1] & 0x80)
     ):
-        return None, at
+        return None, offset
     return int.from_bytes(body, "big"), end
 
 

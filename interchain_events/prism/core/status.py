@@ -103,16 +103,16 @@ class Branch:
         return next((block.hash for block in self.blocks if block.number == number), None)
 
     def go_to(
-        self, kept: int, added: Iterable[BestBlock], number: int, processed: int
+        self, common: int, added: Iterable[BestBlock], number: int, processed: int
     ) -> set[bytes]:
         """Move to another best block. Returns the operations that have left the branch.
 
-        Blocks up to number `kept` remain, and `added` are new. Some of `added` may come before
+        Blocks up to number `common` remain, and `added` are new. Some of `added` may come before
         remaining blocks. `number` is the new best block. Blocks up to `processed` are dropped.
         """
         self.version += 1
-        remaining = [block for block in self.blocks if block.number <= kept]
-        left = [block for block in self.blocks if block.number > kept]
+        remaining = [block for block in self.blocks if block.number <= common]
+        left = [block for block in self.blocks if block.number > common]
         branch = sorted((*remaining, *added), key=lambda block: block.number)
         gone = set(chained.from_iterable(block.operations for block in left))
         # This includes the operations of processed blocks, which have not left the branch either.

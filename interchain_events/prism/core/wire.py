@@ -56,27 +56,27 @@ def reader(
         values = start.copy()
         if is_hashed:
             values[0] = raw
-        at = 0
+        offset = 0
         end = len(raw)
-        while at < end:
-            tag = raw[at]
-            at += 1
+        while offset < end:
+            tag = raw[offset]
+            offset += 1
             if tag >= 0x80:
-                tag, at = _varint(raw, at - 1)
+                tag, offset = _varint(raw, offset - 1)
             step = step_of(tag)
             if step is None:
-                at = _skip(tag, raw, at)
+                offset = _skip(tag, raw, offset)
                 continue
             # Most numbers and lengths have one byte. At the end, 0x80 makes `_varint` raise the
             # error.
-            value: Any = raw[at] if at < end else 0x80
-            at += 1
+            value: Any = raw[offset] if offset < end else 0x80
+            offset += 1
             if value >= 0x80:
-                value, at = _varint(raw, at - 1)
+                value, offset = _varint(raw, offset - 1)
             place, is_repeated, convert = step
             if tag & BYTES:
-                value = raw[at : (at := at + value)]
-                if at > end:
+                value = raw[offset : (offset := offset + value)]
+                if offset > end:
                     raise Undecodable(f"field {tag >> 3} ends beyond its message")
                 if convert is not None:
                     value = convert(value)
@@ -94,33 +94,33 @@ def reader(
     return read
 
 
-def _skip(tag: int, raw: bytes, at: int) -> int:
-    """Return the place after the value at the place `at`. Raises `Undecodable`."""
+def _skip(tag: int, raw: bytes, offset: int) -> int:
+    """Return the offset after the value at `offset`. Raises `Undecodable`."""
     kind = tag & 7
     if not _LEAST_TAG <= tag < _TAGS:
         raise Undecodable(f"a field has number {tag >> 3}, and numbers are 1 to 536870911")
     if kind == VARINT:
-        return _varint(raw, at)[1]
+        return _varint(raw, offset)[1]
     if kind == BYTES:
-        length, at = _varint(raw, at)
+        length, offset = _varint(raw, offset)
     elif kind in _SIZES:
         length = _SIZES[kind]
     else:
         raise Undecodable(f"a field has wire type {kind}, which is not supported")
-    if at + length > len(raw):
+    if offset + length > len(raw):
         raise Undecodable(f"field {tag >> 3} ends beyond its message")
-    return at + length
+    return offset + length
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Return the number at the place `at`, and the place after it. Raises `Undecodable`."""
+def _varint(raw: bytes, offset: int) -> tuple[int, int]:
+    """Return the number at `offset`, and the offset after it. Raises `Undecodable`."""
     value = 0
     shift = 0
     while True:
-        if at >= len(raw):
+        if offset >= len(raw):
             raise Undecodable("a varint ends beyond its message")
-        byte = raw[at]
-        at += 1
+        byte = raw[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
@@ -129,7 +129,7 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
             raise Undecodable("a varint of more than ten bytes")
     if value > _MOST_VARINT:
         raise Undecodable("a varint of more than 64 bits")
-    return value, at
+    return value, offset
 
 
 def varint(value: int) -> bytes:

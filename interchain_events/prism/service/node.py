@@ -43,30 +43,30 @@ class PrismNode:
         self._chain = chain
         self._task: asyncio.Task[None] | None = None
         """The task that follows the chain."""
-        self._handing: asyncio.Task[None] | None = None
+        self._submitting: asyncio.Task[None] | None = None
         """The task that submits objects."""
         self._anchored: dict[bytes, int] = {}
         """The submitted objects that have not been processed yet, each with the number of the best
         block at its submission."""
-        self._to_anchor = asyncio.Event()
+        self._may_anchor = asyncio.Event()
         """Set when there may be objects to submit."""
         self._best = b""
         """The hash of the best block up to which everything has been done."""
-        self._looked: tuple[int, bytes | None] | None = None
+        self._last_settled: tuple[int, bytes | None] | None = None
         """The number and hash of the last settled block that has been read."""
         self._is_away = False
         """Whether the chain or the database does not answer. This is logged only once."""
 
     async def __aenter__(self) -> Self:
-        self._service.wake_anchoring = self._to_anchor.set
+        self._service.wake_anchoring = self._may_anchor.set
         await self._service.events.__aenter__()
         self._task = asyncio.create_task(self._follow())
-        self._handing = asyncio.create_task(self._hand_over())
+        self._submitting = asyncio.create_task(self._submit_objects())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._service.events.__aexit__()
-        tasks = [task for task in (self._task, self._handing) if task is not None]
+        tasks = [task for task in (self._task, self._submitting) if task is not None]
         for task in tasks:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
@@ -106,27 +106,31 @@ class PrismNode:
         # With -1, blocks are not processed, but rows of blocks that the log took back are removed.
         await asyncio.to_thread(self._service.processor.run, -1)
         branch = self._service.branch
-        kept = await self._common()
-        known = {block.number for block in branch.blocks if block.number <= kept}
+        common = await self._common()
+        known = {block.number for block in branch.blocks if block.number <= common}
         # A block that the log took back may still be on the chain. It is then missing before the
         # known ones.
         settled = self._chain.settled(best.number)
-        processed = min(kept, self._service.processor.processed)
-        done = max(processed, await self._looked_into(settled))
+        processed = min(common, self._service.processor.processed)
+        done = max(processed, await self._last_settled_read(settled))
         first = max(done + 1, best.number - _MOST_UNPROCESSED, 1)
         missing = [number for number in range(first, best.number + 1) if number not in known]
         added = [await self._chain.block(number) for number in missing]
-        looked = (settled, await self._chain.hash_at(settled) if settled > 0 else None)
+        last_settled = (settled, await self._chain.hash_at(settled) if settled > 0 else None)
         # If the branch changed while its blocks were read, this is tried again.
         if added and await self._chain.hash_at(best.number) != best.hash:
             return
-        for number in [number for number in missing if number > kept] or [best.number]:
+        steps = [number for number in missing if number > common]
+        if not steps:
+            # The best block is known already, for example because the chain became shorter.
+            steps = [best.number]
+        for number in steps:
             await asyncio.to_thread(self._service.processor.run, number)
             fresh = [block for block in added if block.number <= number]
             added = added[len(fresh) :]
             processed = max(self._service.processor.processed, self._chain.settled(number))
-            gone = branch.go_to(kept, fresh, number, processed)
-            kept = number
+            gone = branch.go_to(common, fresh, number, processed)
+            common = number
             if gone:
                 await asyncio.to_thread(self._service.scheduled.left_branch, gone, number)
             inside = list(chained.from_iterable(block.operations for block in branch.blocks))
@@ -139,18 +143,18 @@ class PrismNode:
             branch.give_up(most)
             await self._service.notice()
         if self._anchored or not self._best:
-            self._to_anchor.set()
+            self._may_anchor.set()
         self._best = best.hash
-        self._looked = looked
+        self._last_settled = last_settled
 
-    async def _looked_into(self, settled: int) -> int:
-        """Return the number of the last settled block that has been read, `settled` at first.
+    async def _last_settled_read(self, settled: int) -> int:
+        """Return the number of the last settled block that has been read.
 
-        Returns -1 if the chain no longer has that block.
+        Returns `settled` before the first read, and -1 if the chain no longer has that block.
         """
-        if self._looked is None:
+        if self._last_settled is None:
             return settled
-        number, block_hash = self._looked
+        number, block_hash = self._last_settled
         if block_hash is None or await self._chain.hash_at(number) != block_hash:
             return -1
         return number
@@ -165,22 +169,22 @@ class PrismNode:
                 return block.number
         return self._service.processor.processed
 
-    async def _hand_over(self) -> None:
+    async def _submit_objects(self) -> None:
         """Submit every object with an operation that is RECEIVED, until the task is cancelled.
 
         An object whose transaction was lost with its block is submitted again.
         """
         logged = ""
         while True:
-            await self._to_anchor.wait()
-            self._to_anchor.clear()
+            await self._may_anchor.wait()
+            self._may_anchor.clear()
             try:
                 waiting = await asyncio.to_thread(self._service.scheduled.waiting)
                 self._anchored = {
                     name: number for name, number in self._anchored.items() if name in waiting
                 }
                 for name, content in waiting.items():
-                    if self._is_to_anchor(name, content):
+                    if self._must_anchor(name, content):
                         await self._chain.anchor(content)
                         self._anchored[name] = self._service.branch.number
                 logged = ""
@@ -188,10 +192,10 @@ class PrismNode:
                 if str(error) != logged:
                     _LOG.warning("an object could not be handed over: %s; trying again", error)
                 logged = str(error)
-                self._to_anchor.set()
+                self._may_anchor.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _is_to_anchor(self, object_id: bytes, content: bytes) -> bool:
+    def _must_anchor(self, object_id: bytes, content: bytes) -> bool:
         """Return whether an object must be submitted now."""
         submitted_at = self._anchored.get(object_id)
         if submitted_at is None:

@@ -146,15 +146,15 @@ class PrismService:
     async def notice(self) -> None:
         """Wake all streams, because the tables or the branch may have changed."""
         self.events.notice()
-        await self._look_at_statuses()
+        await self._refresh_status_streams()
 
-    async def _look_at_statuses(self) -> None:
+    async def _refresh_status_streams(self) -> None:
         """Record the statuses of operations that have streams, and wake these streams."""
         if self._status_recorder is not None:
             for operation_id in tuple(self._recorded):
                 # If the database does not answer, the status is recorded the next time.
                 with contextlib.suppress(StoreUnavailable):
-                    await self._look(operation_id)
+                    await self._read_and_record(operation_id)
         for held in self._status_streams:
             held.wake.set()
 
@@ -171,7 +171,7 @@ class PrismService:
         self._check_schedule(client, len(signed))
         stored = await asyncio.to_thread(self.scheduled.add, signed, self.branch.number)
         self.wake_anchoring()
-        await self._look_at_statuses()
+        await self._refresh_status_streams()
         return stored
 
     def _check_schedule(self, client: str, count: int) -> None:
@@ -194,7 +194,7 @@ class PrismService:
         """Cancel an operation. Raises `UnknownOperation` and `NotCancellable`."""
         in_block = self.branch.place(operation_id) is not None
         await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block)
-        await self._look_at_statuses()
+        await self._refresh_status_streams()
 
     async def statuses(
         self, operation_id: bytes, client: str
@@ -215,7 +215,7 @@ class PrismService:
                     held.wake.clear()
                     self.events.check(held)
                     try:
-                        update = await self._look(operation_id)
+                        update = await self._read_and_record(operation_id)
                     except StoreUnavailable:
                         await asyncio.sleep(_RETRY_SECONDS)
                         continue
@@ -248,7 +248,7 @@ class PrismService:
                 if operation_id not in self._status_streams.values():
                     del self._recorded[operation_id]
 
-    async def _look(self, operation_id: bytes) -> StatusUpdate | None:
+    async def _read_and_record(self, operation_id: bytes) -> StatusUpdate | None:
         """Return the status of an operation, `None` if it is unknown.
 
         If there is a recorder, statuses are read one after the other and changes are recorded.

@@ -105,8 +105,8 @@ class OperationLog(LogReader):
 
     def head(self) -> Head:
         with self._database.transaction() as session:
-            at = position(session)
-        return Head(at.epoch, at.seq_no)
+            current = position(session)
+        return Head(current.epoch, current.seq_no)
 
     def common(self, epoch: int) -> int | None:
         rows = self._database.select(
@@ -123,14 +123,14 @@ class OperationLog(LogReader):
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         with self._database.transaction() as session:
-            at = position(session)
+            current = position(session)
             events = read_events(session, after, limit, wanted=where, span=span)
         rows: list[Row] = [row_of(event) for event in events]
         # The end of the span or of the log, unless `limit` ended the read earlier.
-        through = max(min(after + span, at.seq_no), after)
+        through = max(min(after + span, current.seq_no), after)
         if len(rows) == limit:
             through = rows[-1].seq
-        return Page(rows, through, Head(at.epoch, at.seq_no))
+        return Page(rows, through, Head(current.epoch, current.seq_no))
 
     def wait(self, known: Head, timeout: float) -> bool:
         self._database.wait(CHANNEL, timeout)

@@ -33,12 +33,12 @@ def position(session: Session, lock: Dialect | None = None) -> Position:
     return Position(*rows[0])
 
 
-def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
+def rewind(session: Session, current: Position, log_epoch: int, common: int) -> int:
     """Remove the rows that came from the log after `common`, and begin a new epoch (PR-5).
 
-    `at` is the position of the tables, `log_epoch` the new epoch of the log. Scheduled operations
-    of removed blocks are to be anchored again. Returns the last remaining block with objects, -1 if
-    none remains.
+    `current` is the position of the tables, `log_epoch` the new epoch of the log. Scheduled
+    operations of removed blocks are to be anchored again. Returns the number of the last remaining
+    block with objects, -1 if no such block remains.
     """
     last_remaining = "processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1"
     remaining = session.run(f"SELECT block_number, log_seq FROM {last_remaining}", (common,))
@@ -58,9 +58,9 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
     )
     pending = "atala_object_status = 'PENDING', block_number = NULL"
     session.run(f"UPDATE atala_objects SET {pending} WHERE block_number > ?", (last_block,))
-    session.run("INSERT INTO epochs VALUES (?, ?)", (at.epoch + 1, last))
+    session.run("INSERT INTO epochs VALUES (?, ?)", (current.epoch + 1, last))
     session.run(
         "UPDATE prism_meta SET epoch = ?, seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
-        (at.epoch + 1, last, log_epoch, log_seq, number),
+        (current.epoch + 1, last, log_epoch, log_seq, number),
     )
     return last_block

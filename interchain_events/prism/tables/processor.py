@@ -133,7 +133,7 @@ class Processor:
         self._last_block = -1
         """The last processed block with objects. It remains processed even if it is less deep after
         a rewind (PR-5)."""
-        self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
+        self._processed_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
         """The number and hash of blocks up to which everything has been processed, ascending."""
         self._seen = 0
         """The last `seq` of the log that need not be read again. It is not stored."""
@@ -170,24 +170,24 @@ class Processor:
             if not reaches_last and not deep:
                 self._seen = max(self._seen, page.through)
             if reaches_last or page.is_last:
-                self._note_deep(last)
+                self._note_processed(last)
                 return rows
 
-    def _note_deep(self, last: int) -> None:
-        """Note that everything up to block `last` has been processed.
+    def _note_processed(self, last: int) -> None:
+        """Set `processed`, after everything up to block `last` has been processed.
 
-        Blocks that the log no longer has after a rewind are forgotten.
+        Processed blocks that the log no longer has after a rewind are forgotten.
         """
         deepest = -1
-        while self._deep_blocks:
-            number, block_hash = self._deep_blocks[-1]
+        while self._processed_blocks:
+            number, block_hash = self._processed_blocks[-1]
             if self.log.hash_at(number) == block_hash:
                 deepest = number
                 break
-            self._deep_blocks.pop()
+            self._processed_blocks.pop()
         last_hash = self.log.hash_at(last) if last > deepest else None
         if last_hash is not None:
-            self._deep_blocks.append((last, last_hash))
+            self._processed_blocks.append((last, last_hash))
             deepest = last
         self.processed = max(self._last_block, deepest)
 
@@ -220,9 +220,9 @@ class Processor:
         objects, ignored = self._objects(anchored)
         block_hash = self.log.hash_at(anchored[0].anchor)
         with self.database.transaction(write=True) as session:
-            at = position(session, lock=self.database.dialect)
+            current = position(session, lock=self.database.dialect)
             # Another process may have processed this block.
-            if at.log_seq >= anchored[-1].seq:
+            if current.log_seq >= anchored[-1].seq:
                 return 0
             ledger = SqlLedger(session, self._cache)
             ledger.look_up(list(chained.from_iterable(item.operations for item in objects)))
@@ -236,7 +236,7 @@ class Processor:
             _insert(
                 session,
                 outcomes,
-                at.seq_no,
+                current.seq_no,
                 number=number,
                 block_hash=block_hash,
                 time=anchored[0].time,
@@ -244,7 +244,7 @@ class Processor:
             session.run("INSERT INTO processed_blocks VALUES (?, ?)", (number, anchored[-1].seq))
             session.run(
                 "UPDATE prism_meta SET seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
-                (at.seq_no + len(outcomes), log_epoch, anchored[-1].seq, number),
+                (current.seq_no + len(outcomes), log_epoch, anchored[-1].seq, number),
             )
             self.database.notify(session, CHANNEL)
         self._cache.put(self._cache.dids, ledger.dids)
@@ -278,11 +278,11 @@ class Processor:
             common = self._seen
         self._seen = min(self._seen, common)
         with self.database.transaction(write=True) as session:
-            at = position(session, lock=self.database.dialect)
-            if common >= at.log_seq:
+            current = position(session, lock=self.database.dialect)
+            if common >= current.log_seq:
                 return epoch
             self._cache.clear()
-            last_block = rewind(session, at, epoch, common=common)
+            last_block = rewind(session, current, epoch, common=common)
             self.database.notify(session, CHANNEL)
         self._last_block = last_block
         self._committed()

@@ -126,15 +126,21 @@ class PrismRegistry(SubscriptionRegistry[Filter]):
     def _insert(self, key: bytes, filters: tuple[Filter, ...], batches: bool) -> Cursor:
         """Store a subscription and its filters, and return its lower bound."""
         with self._database.transaction(write=True) as session:
-            at = position(session, lock=self._database.dialect)
-            subscription = (key, id_at(session, at.seq_no) or None, batches, at.seq_no, at.epoch)
+            current = position(session, lock=self._database.dialect)
+            subscription = (
+                key,
+                id_at(session, current.seq_no) or None,
+                batches,
+                current.seq_no,
+                current.epoch,
+            )
             session.run("INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?)", subscription)
             rows = [
                 (key, number, kind.name, suffix, status and status.value, credential, batch)
                 for number, (kind, suffix, credential, batch, status) in enumerate(filters)
             ]
             session.run_many("INSERT INTO subscription_filters VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        return Cursor(at.epoch, at.seq_no)
+        return Cursor(current.epoch, current.seq_no)
 
     def _count(self, client: str, by: int = 1) -> None:
         """Add to the number of a client's subscriptions. Raises `LimitReached`."""

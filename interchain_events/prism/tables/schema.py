@@ -252,8 +252,8 @@ def _process_again(session: Session) -> None:
                 first = session.run(
                     "SELECT log_seq FROM processed_blocks WHERE block_number = ?", (block,)
                 )
-                at = position(session)
-                rewind(session, at, at.log_epoch, first[0][0] - 1)
+                current = position(session)
+                rewind(session, current, current.log_epoch, first[0][0] - 1)
                 return
         if len(rows) < _PAGE:
             return

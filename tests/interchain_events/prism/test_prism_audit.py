@@ -27,7 +27,7 @@ from interchain_events.events.subscriptions.hub import Message
 from interchain_events.events.subscriptions.registry import Subscription
 from interchain_events.prism import Status
 from interchain_events.prism import cheats as prism_cheats
-from interchain_events.prism.cheats import STATUS_CHEATS, Told
+from interchain_events.prism.cheats import STATUS_CHEATS, ToldStatus
 from interchain_events.prism.client import TakenBack
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
 from interchain_events.prism.core.identifiers import sha256
@@ -189,7 +189,7 @@ def life(first: int) -> list[StatusUpdate]:
 
 
 def stream(
-    recorder: StatusDeliveries, name: str, truths: list[StatusUpdate], told: list[Told]
+    recorder: StatusDeliveries, name: str, truths: list[StatusUpdate], told: list[ToldStatus]
 ) -> None:
     """One operation's life, with one stream over it that tells this."""
     operation = sha256(name.encode())
@@ -207,8 +207,8 @@ def stream(
 def test_ev_41_every_cheat_of_channel_7_is_found_by_its_name(
     spark: SparkContext, tmp_path: Path
 ) -> None:
-    due = [Told(turn, update) for turn, update in enumerate(life(10))]
-    others = [Told(turn, update) for turn, update in enumerate(life(50))]
+    due = [ToldStatus(turn, update) for turn, update in enumerate(life(10))]
+    others = [ToldStatus(turn, update) for turn, update in enumerate(life(50))]
     with StatusDeliveries(tmp_path, lambda: 1_700_000_000_000) as recorder:
         stream(recorder, "another", life(50), others)
         stream(recorder, "honest", life(10), due)
