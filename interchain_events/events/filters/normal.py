@@ -126,7 +126,7 @@ def _excludes(excluded: Filter, narrow: Filter, steps: Steps) -> bool:
 def _field_covers(wide: Field, narrow: Field) -> bool:
     """Return whether `wide` certainly matches every row that `narrow` matches.
 
-    Only comparisons of the same path are considered, with an equality or a list as the narrow one.
+    The result is true only if both have the same path, and if `narrow` is an equality or a list.
     """
     if narrow.op not in {"=", "in"} or algebra.typed(wide.path) != algebra.typed(narrow.path):
         return False
@@ -135,9 +135,9 @@ def _field_covers(wide: Field, narrow: Field) -> bool:
         case "=" | "in":
             return {*algebra.typed(values)} <= {*algebra.typed(_values(wide))}
         case "!=":
-            return not any(
-                same(value, wide.value) for value in values if not isinstance(wide.value, tuple)
-            )
+            # Only the operator `in` has several values.
+            (excluded,) = _values(wide)
+            return not any(same(value, excluded) for value in values)
         case "prefix":
             start = str(wide.value)
             return all(isinstance(value, str) and value.startswith(start) for value in values)

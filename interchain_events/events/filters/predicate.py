@@ -86,12 +86,12 @@ def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missin
     return value  # type: ignore[no-any-return]  # a value of a value is a value
 
 
-def same(found: object, value: Scalar) -> bool:
+def same(field_value: object, value: Scalar) -> bool:
     """Return whether a field's value is equal to a scalar and of the same type.
 
     The type is compared because `True == 1` in Python.
     """
-    return type(found) is type(value) and found == value
+    return type(field_value) is type(value) and field_value == value
 
 
 def _kind(kind: str) -> Predicate:
@@ -116,12 +116,12 @@ def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) 
 def _test(op: str, value: Scalar | tuple[Scalar, ...]) -> Callable[[object], bool]:
     """Return the function that compares a field's value with `value`."""
     if isinstance(value, tuple):
-        return lambda found: any(same(found, item) for item in value)
+        return lambda field_value: any(same(field_value, item) for item in value)
     if op == "=":
-        return lambda found: same(found, value)
+        return lambda field_value: same(field_value, value)
     if op == "!=":
-        return lambda found: not same(found, value)
+        return lambda field_value: not same(field_value, value)
     if op == "prefix" and isinstance(value, str):
-        return lambda found: isinstance(found, str) and found.startswith(value)
+        return lambda field_value: isinstance(field_value, str) and field_value.startswith(value)
     ordered = _ORDER[op]
-    return lambda found: type(found) is type(value) and ordered(found, value)
+    return lambda field_value: type(field_value) is type(value) and ordered(field_value, value)

@@ -256,12 +256,12 @@ class EventService(Streams, Generic[F]):
                 await self._check_token(token, stream)
                 message = self._hub.heartbeat(number)
             if message is not None:
-                self._account(stream, message)
+                self._count_delivery(stream, message)
                 held.waits_since = asyncio.get_running_loop().time()
                 yield message
                 held.waits_since = None
 
-    def _account(self, stream: _Open, message: Message) -> None:
+    def _count_delivery(self, stream: _Open, message: Message) -> None:
         """Count a message and record its delivery."""
         stream.reached = message.cursor
         self.counts["rows"] += len(message.rows)

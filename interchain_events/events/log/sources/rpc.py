@@ -89,7 +89,7 @@ class RpcSource:
 
         An empty log begins with block `first`, by default the newest one. If a node or the database
         does not answer, it is asked again. Raises `AnotherChain`, `SourceError` and `ClientError`
-        if this would be useless, for example because an empty log would begin after `until`.
+        for errors that last, for example if an empty log would begin after `until`.
         """
         away = False
         bound = False
