@@ -113,7 +113,8 @@ class PostgresDatabase:
         try:
             with self._pool.connection() as connection:
                 yield connection
-                # By then, most of these connections no longer exist.
+                # Most of so many connections no longer exist. Forgetting the time of one that does
+                # only costs a check.
                 if len(self._used) > 4 * _POOL:
                     self._used.clear()
                 self._used[id(connection)] = time.monotonic()

@@ -98,7 +98,7 @@ class SqliteDatabase:
     def _check_file(self) -> None:
         """Raise `StoreReplaced` if the open file is no longer at the path.
 
-        The file that is at the path now is opened before, for later calls.
+        First open the file that is at the path now, so that later calls use it.
         """
         known = self._file
         if known is None or self._identity() == known:

@@ -189,9 +189,13 @@ def _begun(streams: DataFrame, valid: DataFrame, epochs: DataFrame) -> DataFrame
         "network", "stream", F.col("seq").alias("end")
     )
     last = valid.groupBy("network", "stream").agg(F.max("seq").alias("last"))
-    since = F.col("seq").alias("after"), day().alias("day")
     began = limited.where(F.col("ended").isNull()).select(
-        "network", "stream", "subscription", "filters", *since
+        "network",
+        "stream",
+        "subscription",
+        "filters",
+        F.col("seq").alias("after"),
+        day().alias("day"),
     )
     joined = began.join(ends, ["network", "stream"], "left").join(
         last, ["network", "stream"], "left"

@@ -97,10 +97,14 @@ def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
 
     The new columns are `true_status` and `true_answer`, and are null if there was no status yet.
     """
-    columns = F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
-    truth = truths.select(*_OPERATION, *columns)
+    truth = truths.select(
+        *_OPERATION,
+        F.struct("order", "status", "answer").alias("truth"),
+        F.col("order").alias("since"),
+    )
     keys = [*_STREAM, order]
     earlier = questions.select(*keys).join(truth, _OPERATION).where(F.col("since") <= F.col(order))
+    # Structs are compared by their first field, `order`.
     last = earlier.groupBy(*keys).agg(F.max("truth").alias("truth"))
     joined = questions.join(last, keys, "left")
     return joined.select(

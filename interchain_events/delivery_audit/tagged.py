@@ -41,6 +41,7 @@ def tag_fields(body: str) -> str:
 
 
 def _tagged(value: object) -> object:
+    """Return a value of JSON with each scalar in it replaced by its text."""
     match value:
         case dict():
             return {name: _tagged(item) for name, item in value.items()}
