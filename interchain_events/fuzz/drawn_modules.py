@@ -139,6 +139,7 @@ class DrawnModule:
         return self._choices.choice(tuple(_CONSTANTS) if is_unusual else _USUAL)
 
     def _imported(self) -> list[str]:
+        """Return the imports of the functions of the system."""
         parts = []
         for name in self._imports:
             takes, gives = SIGNATURES[name]
@@ -149,9 +150,11 @@ class DrawnModule:
         return parts
 
     def _type_of(self, letter: str) -> str:
+        """Return the type for a letter in `SIGNATURES`. `I` is the type of addresses."""
         return {"i": "i32", "j": "i64", "I": self._address}[letter]
 
     def _helper(self, number: int, kind: str) -> str:
+        """Return the helper function `$h<number>`. `kind` is its signature, one of `_HELPERS`."""
         end = {"(result v128)": _CONSTANTS["v128"], "(result i32)": "(i32.const 1)"}.get(kind, "")
         return f"(func $h{number} {kind} {self._body()} {end})"
 
@@ -192,12 +195,14 @@ class DrawnModule:
         return f"({kind or self._address}.const {number})"
 
     def _system(self) -> str:
+        """Return a call of an imported function of the system, with constants as arguments."""
         name = self._choices.choice(tuple(self._imports))
         takes, gives = SIGNATURES[name]
         call = f"(call ${name} {' '.join(map(self._number, takes))})"
         return f"(drop {call})" if gives else call
 
     def _reply(self) -> str:
+        """Return a reply to the caller, with data from memory unless they are too many."""
         size = self._choices.choice(_SIZES)
         kind = self._address
         append = f"(call $msg_reply_data_append ({kind}.const 0) ({kind}.const {size}))"
@@ -219,6 +224,7 @@ class DrawnModule:
         )
 
     def _on_memory(self) -> str:
+        """Return one instruction on the memory. Addresses and sizes may be out of its bounds."""
         kind = self._address
         at = self._constant(_ADDRESSES)
         to = self._constant(_ADDRESSES)
@@ -239,6 +245,7 @@ class DrawnModule:
         )
 
     def _on_table(self) -> str:
+        """Return one instruction on a table. Indices may be out of its bounds."""
         table = f"$x{self._choices.below(self._tables)}"
         at = self._constant(_INDICES, "i32")
         count = self._constant(_ENTRIES, "i32")
@@ -257,6 +264,7 @@ class DrawnModule:
         )
 
     def _on_global(self) -> str:
+        """Return a change of a global: an addition to it, or a constant."""
         number = self._choices.below(len(self._globals))
         kind = self._globals[number]
         if self._choices.one_in(2) and kind in {"i32", "i64"}:
@@ -266,6 +274,7 @@ class DrawnModule:
         return f"(global.set $g{number} {value})"
 
     def _other(self) -> str:
+        """Return a call of a helper function, a trap, an endless loop, or `nop`."""
         number = self._choices.below(3)
         kind = self._helpers[number]
         arguments = {

@@ -96,9 +96,9 @@ class EventActs:
         added = [AddKey(public_key("issuing0", Usage.ISSUING_KEY, issuing))]
         good = update_did(created.suffix, created.hash, added, "master0", master)
         forged = update_did(created.suffix, good.hash, added, "master0", issuing)
-        who = AccountId(ALICE)
+        anchorer = AccountId(ALICE)
         self.tour.network.call(
-            Signed(who), "Prism", "anchor", atala_object([created.raw, good.raw, forged.raw])
+            Signed(anchorer), "Prism", "anchor", atala_object([created.raw, good.raw, forged.raw])
         )
         self.tour.build(self.tour.network.number + 1)
         self.writer.flush()

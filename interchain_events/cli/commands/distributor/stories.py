@@ -52,6 +52,7 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
 
 
 def _scenarios(numbers: Iterable[int], seed: int) -> Result:
+    """Play scenarios by their numbers in the rules, and print the result of each."""
     results: dict[str, dict[str, object]] = {}
     for number in sorted(numbers):
         stage = play(number, seed)
@@ -67,6 +68,7 @@ def _scenarios(numbers: Iterable[int], seed: int) -> Result:
 
 
 def _file(path: Path, seed: int) -> Result:
+    """Play the scenario of a file, and print its failures, verdict and digest."""
     scenario = read_scenario(path)
     stage = play_file(scenario, seed)
     for failure in stage.failures:
@@ -80,6 +82,7 @@ def _file(path: Path, seed: int) -> Result:
 
 
 def _stories(seed: int, count: int) -> Result:
+    """Play `count` stories from the seed `seed` on, and print each surprise and the totals."""
     started = time.monotonic()
     steps = 0
     events = 0
@@ -108,9 +111,10 @@ def _stories(seed: int, count: int) -> Result:
 
 
 def _losses(seed: int, count: int) -> Result:
-    """Play each story once for each loss of rows before each of its transactions.
+    """Play `count` stories with losses of rows, and print each surprise and the totals.
 
-    Return the surprises.
+    Each story is played once for each of its `losses`, so a story of n transactions is played
+    several times n times.
     """
     started = time.monotonic()
     played = 0
@@ -120,7 +124,8 @@ def _losses(seed: int, count: int) -> Result:
         for loss in losses(steps_of(number)):
             ending = tell_with_loss(number, loss)
             played += 1
-            noticed += ending.noticed > 0
+            if ending.noticed:
+                noticed += 1
             if ending.surprises:
                 place = f"{number}, {loss}"
                 surprising[place] = ending.surprises

@@ -62,9 +62,7 @@ def run_scenario(place: str) -> Result:
 
 
 def _document(outcome: Outcome) -> dict[str, object]:
-    run = {"rounds": outcome.rounds, "digest": outcome.digest}
-    sent = {"published": outcome.published, "taken": outcome.taken}
-    gone = {"refused": outcome.refused, "away": outcome.away}
+    """Return the outcome of a run as a JSON document."""
     handled = {
         name: {"handled": had, "due": due, "in_order": in_order}
         for name, (had, due, in_order) in outcome.handled.items()
@@ -79,7 +77,17 @@ def _document(outcome: Outcome) -> dict[str, object]:
         }
         for finding in outcome.findings
     ]
-    return {**run, **sent, **gone, "handled": handled, "replays": replays, "findings": findings}
+    return {
+        "rounds": outcome.rounds,
+        "digest": outcome.digest,
+        "published": outcome.published,
+        "taken": outcome.taken,
+        "refused": outcome.refused,
+        "away": outcome.away,
+        "handled": handled,
+        "replays": replays,
+        "findings": findings,
+    }
 
 
 def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Result:
