@@ -239,14 +239,14 @@ def event_document(event: pb.SubscriptionEvent) -> dict[str, object]:
 
 def status_document(update: pb.OperationStatusUpdate) -> dict[str, object]:
     """Return a status of an operation as a JSON object."""
-    found: dict[str, object] = {"status": pb.OperationStatus.Name(update.status)}
+    document: dict[str, object] = {"status": pb.OperationStatus.Name(update.status)}
     if update.status == pb.CONFIRMATION_LEVEL:
-        found["level"] = update.confirmation_level
+        document["level"] = update.confirmation_level
     if update.status == pb.REJECTED:
-        found["reason"] = pb.RejectReason.Name(update.reason)
+        document["reason"] = pb.RejectReason.Name(update.reason)
     if update.HasField("position"):
-        found["block"] = update.position.number
-    return found
+        document["block"] = update.position.number
+    return document
 
 
 def _error(error: grpc.aio.AioRpcError, subscription: ClientSubscription) -> EventsError:

@@ -20,7 +20,7 @@ from interchain_events.distributor.adapter.ledger import Ledger
 from interchain_events.distributor.core.arrivals import matches
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import Store, Transaction
-from interchain_events.distributor.service.requests import Wish
+from interchain_events.distributor.service.requests import WantedSubscription
 
 log = logging.getLogger("pubsub.adapter")
 
@@ -76,12 +76,12 @@ class Desk:
         await asyncio.gather(*self._deliveries.values(), return_exceptions=True)
         self._deliveries.clear()
 
-    async def subscribe(self, wish: Wish) -> tuple[str, bool]:
+    async def subscribe(self, wanted: WantedSubscription) -> tuple[str, bool]:
         """Store a subscription to later events, unless an equal one exists.
 
         Returns the subscription's name and whether it is new. Raises `StoreError`.
         """
-        row = AdapterSubscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
+        row = AdapterSubscription(sorted(wanted.types), sorted(wanted.metadata), wanted.endpoint)
         text = json.dumps(row)
         for name, known in self._store.rows(TABLE):
             if known == text:

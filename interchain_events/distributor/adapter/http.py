@@ -30,7 +30,7 @@ from interchain_events.distributor.service.problems import (
     problems,
 )
 from interchain_events.distributor.service.requests import (
-    Wish,
+    WantedSubscription,
     check_receiver,
     parse_number,
     parse_query,
@@ -120,13 +120,13 @@ class AdapterHttp(HttpInterface):
             body = {"globalId": event_id, "timestamp": answer.time, "networks": [state]}
         return web.json_response(body, status=HTTPStatus.CREATED if answer.new else HTTPStatus.OK)
 
-    async def _subscribed(self, wish: Wish) -> web.Response:
+    async def _subscribed(self, wanted: WantedSubscription) -> web.Response:
         """Store a subscription. Refuse one with a secret, because adapters do not sign."""
-        if wish.secret is not None:
+        if wanted.secret is not None:
             raise bad(
                 "bad-subscription", "secret: an adapter does not sign; let a distributor do it"
             )
-        name, new = await self.desk.subscribe(wish)
+        name, new = await self.desk.subscribe(wanted)
         body = {"subscriptionId": name, "networks": [{"name": self._network, "success": True}]}
         return web.json_response(body, status=HTTPStatus.CREATED if new else HTTPStatus.OK)
 

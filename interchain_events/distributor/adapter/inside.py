@@ -17,7 +17,7 @@ from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import Store
 from interchain_events.distributor.service.adapters import ProbeAnswer, Query
 from interchain_events.distributor.service.engine import Engine
-from interchain_events.distributor.service.requests import Wish
+from interchain_events.distributor.service.requests import WantedSubscription
 
 
 class InsideAdapter:
@@ -67,7 +67,9 @@ class InsideAdapter:
     ) -> bool | None:
         """Subscribe at the desk. Returns true, or `None` if the store is down."""
         try:
-            await self.desk.subscribe(Wish(types or ("*",), metadata, endpoint, secret=None))
+            await self.desk.subscribe(
+                WantedSubscription(types or ("*",), metadata, endpoint, secret=None)
+            )
         except StoreError:
             return None
         return True

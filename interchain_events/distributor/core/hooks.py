@@ -77,7 +77,10 @@ def listed(turn: messages.Turn, message: messages.Listed) -> None:
         if hooks.answer != LISTED:
             _put(turn, message.network, hooks._replace(answer=LISTED))
     else:
-        form = hooks.form + int(hooks.answer == ACCEPTED)
+        form = hooks.form
+        if hooks.answer == ACCEPTED:
+            # The adapter accepted this form, but does not list it.
+            form += 1
         _try_form(turn, message.network, hooks._replace(form=form, answer=0))
 
 

@@ -201,11 +201,13 @@ class SqlStore(Store):
         removed = [place for place, row in writes.items() if row is None]
         written = [(*place, *row) for place, row in writes.items() if row is not None]
         for sql, rows in ((self._sql.delete, removed), (self._sql.write, written)):
-            if rows and self._sqlite:
+            if not rows:
+                continue
+            if self._sqlite:
                 session.run_many(sql, rows)
-            elif rows:
+            else:
                 session.run(sql, _columns(rows))
-        self._trips += bool(removed) + bool(written)
+            self._trips += 1
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return the rows of a query outside of a step. If the table is gone, create it again."""

@@ -133,7 +133,7 @@ class AccessConfig(StrictModel):
     """Keys for callers' JWTs, whose claim `scope` lists rights."""
 
 
-class WishConfig(StrictModel):
+class RequestedTypesConfig(StrictModel):
     """The subscription that is requested if an adapter offers neither all events nor type `*`."""
 
     types: list[str] = Field(default_factory=list)
@@ -173,7 +173,7 @@ class Config(StrictModel):
     grace: Annotated[float, Field(ge=0, le=600)] = 10
     """The longest time that work in progress may take after SIGTERM."""
     adapters: Annotated[dict[Name, AdapterConfig], Field(min_length=1, max_length=MOST_NETWORKS)]
-    subscriptions: WishConfig = WishConfig()
+    subscriptions: RequestedTypesConfig = RequestedTypesConfig()
     access: AccessConfig = AccessConfig()
     events: JwtConfig | None = None
     """Keys for publications in `application/jwt`."""

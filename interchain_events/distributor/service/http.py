@@ -190,9 +190,11 @@ class DistributorHttp(HttpInterface):
 
     # subscriptions
 
-    async def _subscribed(self, wish: requests.Wish) -> web.Response:
+    async def _subscribed(self, wanted: requests.WantedSubscription) -> web.Response:
         """Store a subscription, and answer with its name and with the adapters' answers."""
-        request = messages.Subscribe(*wish, fresh=secrets.token_hex(16), key=secrets.token_hex(16))
+        request = messages.Subscribe(
+            *wanted, fresh=secrets.token_hex(16), key=secrets.token_hex(16)
+        )
         reply = messages.reply_of(await self._engine.tell(request))
         if reply.code:
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, reply.code, reply.value)

@@ -21,7 +21,7 @@ from interchain_events.distributor.service.problems import (
     Problem,
     json_body,
 )
-from interchain_events.distributor.service.requests import Wish, parse_wish
+from interchain_events.distributor.service.requests import WantedSubscription, parse_subscription
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import JSON, Names, guard, let_read
 
@@ -115,11 +115,13 @@ class HttpInterface(ABC):
     async def subscribe(self, request: web.Request) -> web.Response:
         """Subscribe to events of some types or, at `/subscribe/all`, to every event."""
         everything = request.path.endswith("/all")
-        wish = parse_wish(await json_body(request), everything=everything, private=self._private)
-        return await self._subscribed(wish)
+        wanted = parse_subscription(
+            await json_body(request), everything=everything, private=self._private
+        )
+        return await self._subscribed(wanted)
 
     @abstractmethod
-    async def _subscribed(self, wish: Wish) -> web.Response:
+    async def _subscribed(self, wanted: WantedSubscription) -> web.Response:
         """Store a subscription and answer with its name."""
 
     @abstractmethod

@@ -28,7 +28,7 @@ def _probed(network: SimulatedNetwork, probe: messages.ProbeNetwork) -> messages
     )
 
 
-class Hands(Scenery, ABC):
+class EffectRunner(Scenery, ABC):
     """The part of a world that carries out effects: calls, probes, reads and notifications."""
 
     @abstractmethod

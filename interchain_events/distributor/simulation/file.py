@@ -188,40 +188,43 @@ def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
     """Yield the errors of steps that are well formed but do not fit the scenario."""
     before = 0.0
     for number, step in enumerate(scenario.steps):
-        here: Location = ("steps", number)
+        location: Location = ("steps", number)
         if step.at < before:
             yield Misplaced(
-                (*here, "at"), f"{step.at:g} is before the step before it, at {before:g}"
+                (*location, "at"), f"{step.at:g} is before the step before it, at {before:g}"
             )
         before = step.at
         for kind, names in ("network", scenario.networks), ("subscription", scenario.subscriptions):
-            yield from _unknown((*here, kind), kind, getattr(step, kind, None), names)
+            yield from _unknown((*location, kind), kind, getattr(step, kind, None), names)
         if isinstance(step, KillStep) and step.replica >= scenario.replicas:
             yield Misplaced(
-                (*here, "replica"), f"the last replica is {scenario.replicas - 1}, counted from 0"
+                (*location, "replica"),
+                f"the last replica is {scenario.replicas - 1}, counted from 0",
             )
         if isinstance(step, CutStep) and scenario.networks.get(step.network, NetworkTable()).legacy:
             reason = "a legacy network may hide that its log was cut, so its log cannot be cut here"
-            yield Misplaced((*here, "network"), reason)
+            yield Misplaced((*location, "network"), reason)
         if isinstance(step, ExpectStep):
-            yield from _expected(here, step, scenario)
+            yield from _expected(location, step, scenario)
 
 
-def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Iterator[Misplaced]:
+def _expected(location: Location, step: ExpectStep, scenario: ScenarioFile) -> Iterator[Misplaced]:
     """Yield the errors of an expectation."""
     if step.event is None and (step.on or step.acknowledged):
-        yield Misplaced(here, "on and acknowledged need an event")
+        yield Misplaced(location, "on and acknowledged need an event")
     elif step.event is None and step.calls is None and step.dead_letters is None:
-        yield Misplaced(here, "expects nothing: event, calls or dead_letters is needed")
+        yield Misplaced(location, "expects nothing: event, calls or dead_letters is needed")
     for name in step.on:
-        yield from _unknown((*here, "on"), "network", name, scenario.networks)
+        yield from _unknown((*location, "on"), "network", name, scenario.networks)
     for name in step.acknowledged:
-        yield from _unknown((*here, "acknowledged"), "subscription", name, scenario.subscriptions)
+        yield from _unknown(
+            (*location, "acknowledged"), "subscription", name, scenario.subscriptions
+        )
 
 
 def _unknown(
-    here: Location, kind: str, name: str | None, names: Collection[str]
+    location: Location, kind: str, name: str | None, names: Collection[str]
 ) -> Iterator[Misplaced]:
     """Yield an error if a step names a network or subscription that the scenario does not have."""
     if name is not None and name not in names:
-        yield Misplaced(here, f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}")
+        yield Misplaced(location, f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}")

@@ -18,7 +18,7 @@ from interchain_events.distributor.core.states import Whereabouts, status_of, wh
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import MemoryStore, Transaction
 from interchain_events.distributor.once.transaction import MEMBER, ROW, StoredRow
-from interchain_events.distributor.simulation.effects import Hands
+from interchain_events.distributor.simulation.effects import EffectRunner
 from interchain_events.distributor.simulation.network import SimulatedSubscriber
 from interchain_events.distributor.simulation.scenery import Faults, Process, Scenery
 
@@ -126,7 +126,10 @@ class CheckedStore(MemoryStore):
                 removed=row is None and old is not None,
             )
         elif table in {rows.JOBS, rows.UNSEEN}:
-            self.open_jobs += (row is not None) - (old is not None)
+            if row is not None and old is None:
+                self.open_jobs += 1
+            elif row is None and old is not None:
+                self.open_jobs -= 1
             if table == rows.JOBS and old is None and row is not None:
                 target, _, event_id = key.partition("|")
                 self.order[target, rows.Job(*json.loads(row.value)).entity].append(event_id)
@@ -163,7 +166,7 @@ def _seen(row: StoredRow) -> int:
     return rows.StoredEvent(*json.loads(row.value)).seen
 
 
-class World(Hands):
+class World(EffectRunner):
     """The networks, the subscribers and the processes of one distributor. Times are in ms."""
 
     def __post_init__(self) -> None:
@@ -275,7 +278,8 @@ class World(Hands):
         except AnotherStore:
             return None
         process.seat = taken.entered.seat
-        self.losses += bool(taken.entered.loss)
+        if taken.entered.loss:
+            self.losses += 1
         run = process.run
         for effect in chained(taken.entered.effects, *taken.effects):
             if isinstance(effect, messages.Note):
@@ -328,8 +332,9 @@ class World(Hands):
         if notice is None:
             return
         for counts in network.strangers:
-            is_stranger = by is None or counts is not by.strangers
-            counts[name, notice.id or ""] += is_stranger
+            is_own = by is not None and counts is by.strangers
+            if not is_own:
+                counts[name, notice.id or ""] += 1
         self.record("log", name, notice)
         for endpoint in sorted({*network.hooks.values(), *network.unlisted.values()}):
             self.notify(endpoint, notice)

@@ -14,11 +14,11 @@ from interchain_events.distributor.adapter.desk import AT_ONCE, Desk, in_order
 from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.requests import Wish
+from interchain_events.distributor.service.requests import WantedSubscription
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
 
-WISH = Wish(("*",), (), "http://subscriber/in", None)
+WANTED = WantedSubscription(("*",), (), "http://subscriber/in", None)
 
 
 @given(entities=st.lists(st.integers(0, 40), max_size=120))
@@ -58,7 +58,7 @@ async def test_a_slow_subscriber_has_many_notifications_in_flight_but_one_per_en
 
     ledger = SimulatedLedger(SimulatedNetwork("a"))
     desk = Desk(ledger, MemoryStore(), post)
-    await desk.subscribe(WISH)
+    await desk.subscribe(WANTED)
     for number in range(1, 91):
         ledger.append(event_of(number, number % 45)[1])
     await until(lambda: len(got) == 90)
@@ -83,7 +83,7 @@ async def test_only_what_was_not_acknowledged_is_told_again(
         ledger.append(event_of(number, number)[1])
     store = MemoryStore()
     desk = Desk(ledger, store, post)
-    name, _ = await desk.subscribe(WISH)
+    name, _ = await desk.subscribe(WANTED)
     await desk.stop()
     store.transact(lambda tx: tx.put(desks.CURSORS, name, "0"))
     await desk.start()
@@ -105,7 +105,7 @@ async def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
 
     ledger, store = SimulatedLedger(SimulatedNetwork("a")), MemoryStore()
     desk = Desk(ledger, store, post)
-    await desk.subscribe(WISH)
+    await desk.subscribe(WANTED)
     for number, entity in enumerate((1, 2, 1, 3, 3), 1):
         ledger.append(event_of(number, entity)[1])
     await until(lambda: len(got) == 4)

@@ -133,7 +133,7 @@ class EvmLedger(Ledger):
         """The number of blocks in the next request for log entries. It adapts to the node's
         limit."""
         self._reading = asyncio.Lock()
-        """Held while blocks are read, because `publish`, `read` and `_keep` all read them."""
+        """Held while blocks are read, because `publish`, `read` and `_keep_up` all read them."""
         self._signing = asyncio.Lock()
         """Held from the choice of a nonce until its transaction has been sent, so that no other
         transaction gets the same nonce."""
@@ -157,7 +157,7 @@ class EvmLedger(Ledger):
                 # have dropped them.
                 sent_at=float("-inf"),
             )
-        self._tasks = [asyncio.create_task(self._keep())]
+        self._tasks = [asyncio.create_task(self._keep_up())]
         if node.url.startswith("ws"):
             self._tasks.append(asyncio.create_task(self._follow()))
 
@@ -264,7 +264,7 @@ class EvmLedger(Ledger):
 
     # pursuing sent transactions
 
-    async def _keep(self) -> None:
+    async def _keep_up(self) -> None:
         """Read new blocks and pursue the sent transactions, until the task is cancelled."""
         wait = HEADS_SECONDS if self._node.url.startswith("ws") else POLL_SECONDS
         while True:
@@ -279,7 +279,7 @@ class EvmLedger(Ledger):
             self._head.clear()
 
     async def _follow(self) -> None:
-        """Wake `_keep` at each new block, and subscribe again after a lost connection."""
+        """Wake `_keep_up` at each new block, and subscribe again after a lost connection."""
         while True:
             try:
                 async with self._node.rpc.subscribe(
