@@ -6,7 +6,7 @@ asks the orchestrator for these, and `Assignments` then applies the event as a w
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys, methods
@@ -312,7 +312,7 @@ class Pulling(s.Part):
                     self._ask_replay(ctx, pulling, number)
         for name in names:
             self._ask_publication(ctx, pulling, name)
-        self._ended(ctx, pulling)
+        self.finish(ctx, pulling)
 
     def _ask(
         self,
@@ -324,29 +324,11 @@ class Pulling(s.Part):
     ) -> None:
         """Ask a question by a bounded call, which is repeated until it is answered.
 
-        `then` is called with the answer. An orchestrator without ICRC-77 does not have the method
-        for replays; that error counts as an answer.
+        `then` is called with the answer.
         """
         pulling.left += 1
-
-        # The type is quoted because otherwise it would be built anew for each question.
-        def got(ctx: Context, answer: "R | None") -> None:
-            if answer is None:
-                pulling.again.append(ask)
-            elif self._pulling is pulling:
-                then(answer)
-                finish(ctx)
-
-        def finish(ctx: Context) -> None:
-            if self._pulling is pulling:
-                pulling.left -= 1
-                self._ended(ctx, pulling)
-
-        def ask(ctx: Context) -> None:
-            absent = finish if method.name == methods.GET_REPLAYS.name else None
-            self.role.ask(ctx, self.orchestrator, method, page, got, absent=absent)
-
-        ask(ctx)
+        question = _Question(self, pulling, method, page, then)
+        question.ask(ctx)
 
     def _ask_subscriptions(
         self, ctx: Context, pulling: Pulled, namespace: str, who: Principal
@@ -399,7 +381,11 @@ class Pulling(s.Part):
         page = m.Page(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
         self._ask(ctx, pulling, methods.GET_REPLAYS, page, answered)
 
-    def _ended(self, ctx: Context, pulling: Pulled) -> None:
+    def is_current(self, pulling: Pulled) -> bool:
+        """Return whether no newer system event has replaced this one."""
+        return self._pulling is pulling
+
+    def finish(self, ctx: Context, pulling: Pulled) -> None:
         """Apply and confirm a system event if all questions about it are answered."""
         if pulling.left or self._pulling is not pulling:
             return
@@ -407,3 +393,42 @@ class Pulling(s.Part):
         self.assignments.apply(ctx, pulling)
         self.state.applied = pulling.id
         self._confirm(ctx, pulling.notification)
+
+
+@dataclass(slots=True, eq=False)
+class _Question(Generic[A, R]):
+    """A question about the details of a system event.
+
+    An object refers to no method of its own, but two functions that call each other are a cycle,
+    which only the garbage collector frees. There is a question for each new subscriber.
+    """
+
+    asker: Pulling
+    pulling: Pulled
+    method: methods.Method[A, R]
+    page: A
+    then: Callable[[R], None]
+
+    def ask(self, ctx: Context) -> None:
+        """Ask the question.
+
+        An orchestrator without ICRC-77 does not have the method for replays; that error counts as
+        an answer.
+        """
+        absent = self._done if self.method.name == methods.GET_REPLAYS.name else None
+        self.asker.role.ask(
+            ctx, self.asker.orchestrator, self.method, self.page, self._answered, absent=absent
+        )
+
+    def _answered(self, ctx: Context, answer: R | None) -> None:
+        """Take the answer; without one, the question will be asked again."""
+        if answer is None:
+            self.pulling.again.append(self.ask)
+        elif self.asker.is_current(self.pulling):
+            self.then(answer)
+            self._done(ctx)
+
+    def _done(self, ctx: Context) -> None:
+        if self.asker.is_current(self.pulling):
+            self.pulling.left -= 1
+            self.asker.finish(ctx, self.pulling)
