@@ -5,6 +5,7 @@ puts the same bytes before the values of every message.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from interchain_events.icrc72.ic.candid import types as t
@@ -18,12 +19,34 @@ MAGIC: Final = b"DIDL"
 """The first four bytes of every message."""
 
 
+_LONG: Final = range(1 << 28, 1 << 64)
+"""The numbers whose bytes are cached.
+
+Most of them are times in nanoseconds, and the messages of a round have the same few times. Larger
+numbers, which anybody may send, could be of any length.
+"""
+
+
 def leb128(number: int, out: bytearray) -> None:
     """Append a natural number in unsigned LEB128."""
+    if number in _LONG:
+        out += _long_leb128(number)
+        return
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     out.append(number)
+
+
+@lru_cache(maxsize=1024)
+def _long_leb128(number: int) -> bytes:
+    """Return a natural number in unsigned LEB128."""
+    groups: list[int] = []
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    groups.append(number)
+    return bytes(groups)
 
 
 def sleb128(number: int, out: bytearray) -> None:
