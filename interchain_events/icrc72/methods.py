@@ -4,6 +4,7 @@ Roles call and answer methods through these objects, so a type checker knows the
 result of each.
 """
 
+from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar, cast
 
 from interchain_events.icrc72 import keys
@@ -11,7 +12,7 @@ from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.services import codec
+from interchain_events.icrc72.services import Codec, codec
 from interchain_events.icrc72.values import Pairs, Value
 
 A = TypeVar("A")
@@ -30,24 +31,32 @@ class Method(Generic[A, R]):
         self.name = name
         self._proven = proven
 
+    @cached_property
+    def _args(self) -> Codec:
+        return codec(self.name).args
+
+    @cached_property
+    def _rets(self) -> Codec:
+        return codec(self.name).rets
+
     def argument(self, value: A) -> bytes:
         """Encode the argument of a call."""
-        args = codec(self.name).args
+        args = self._args
         return args.message(value, proven=self._proven) if args.types else args.message()
 
     def value(self, data: bytes) -> A:
         """Decode the argument of a call. Raises `CandidError`."""
-        values = codec(self.name).args.values(data)
+        values = self._args.values(data)
         return cast("A", values[0] if values else None)
 
     def result(self, data: bytes) -> R:
         """Decode the result in an answer. Raises `CandidError`."""
-        values = codec(self.name).rets.values(data)
+        values = self._rets.values(data)
         return cast("R", values[0] if values else None)
 
     def reply(self, ctx: Context, result: R) -> None:
         """Answer the call that is being served with a result."""
-        rets = codec(self.name).rets
+        rets = self._rets
         ctx.reply(rets.message(result) if rets.types else rets.message())
 
 

@@ -50,6 +50,7 @@ class Codec:
         self._encoder = Encoder(types)
         self._decoders = [Decoder(accepted) for accepted in (types, *others)]
         self.encode = self._encoder.encode
+        self._written = self._encoder.written
         self._empty: Message | None = None
         """The message without values, which answers most notifications."""
         self._small = len(self._encoder.header) + _SMALL
@@ -66,10 +67,10 @@ class Codec:
         """
         if not values and self._empty is not None:
             return self._empty
-        data = self.encode(*values)
-        if not proven and len(data) > self._small:
-            return data
-        made = Message(data)
+        written = self._written(values)
+        if not proven and len(written) > self._small:
+            return bytes(written)
+        made = Message(written)
         made.made_by = self
         made.values = values
         if not values:

@@ -18,6 +18,9 @@ Write = Callable[[object, bytearray], None]
 MAGIC: Final = b"DIDL"
 """The first four bytes of every message."""
 
+_SEQUENCES: Final = (list, tuple)
+"""The Python types of a vec. A union, written at its place, would be made for each value."""
+
 
 _LONG: Final = range(1 << 28, 1 << 64)
 """The numbers whose bytes are cached.
@@ -83,6 +86,13 @@ class Encoder:
 
         Raises `CandidError` if the number of values is wrong or one does not have its type.
         """
+        return bytes(self.written(values))
+
+    def written(self, values: tuple[object, ...]) -> bytearray:
+        """Return the same message in a buffer, from which the caller makes its own kind of bytes.
+
+        Raises `CandidError` like `encode`.
+        """
         if len(values) != self._count:
             raise CandidError(f"{self._count} values are encoded, not {len(values)}")
         out = bytearray(self.header)
@@ -91,7 +101,7 @@ class Encoder:
                 write(value, out)
         except RecursionError as error:
             raise CandidError("the value is too deep to be encoded") from error
-        return bytes(out)
+        return out
 
     def size(self, value: object) -> int:
         """Return how many bytes a value takes in a message, without the header.
@@ -100,7 +110,7 @@ class Encoder:
         """
         # By identity: the values are immutable, and comparing them would take as long as encoding.
         if self._sized is None or self._sized[0] is not value:
-            self._sized = value, len(self.encode(value)) - len(self.header)
+            self._sized = value, len(self.written((value,))) - len(self.header)
         return self._sized[1]
 
 
@@ -214,7 +224,7 @@ def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
 
 def _vec_writer(inner: Write) -> Write:
     def write(value: object, out: bytearray) -> None:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, _SEQUENCES):
             raise t.unencodable(value, "vec")
         count = len(value)
         # Most lengths take one byte, here and below: a call would take longer than writing it.
@@ -252,11 +262,15 @@ def _variant_writer(cases: dict[str, tuple[bytes, Write]]) -> Write:
     """
 
     def write(value: object, out: bytearray) -> None:
-        if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
-            raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
-        tag, inner = cases[value[0]]
-        out += tag
-        inner(value[1], out)
+        if isinstance(value, tuple) and len(value) == 2:
+            name, inside = value
+            case = cases.get(name)
+            if case is not None:
+                tag, inner = case
+                out += tag
+                inner(inside, out)
+                return
+        raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
 
     return write
 
