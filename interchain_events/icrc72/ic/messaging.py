@@ -4,7 +4,6 @@
 times bounded calls out. `network.CanisterNetwork` adds the execution of canisters.
 """
 
-import heapq
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -113,6 +112,10 @@ class Recorder:
         self.happenings.append(happening)
 
 
+Arrival = tuple[Key, Call, Answer | None]
+"""A request (with `None`) or an answer that arrives, with its place in the order."""
+
+
 @dataclass(slots=True, eq=False)
 class Subnet:
     """A subnet."""
@@ -123,8 +126,8 @@ class Subnet:
     """Its canisters with a heartbeat."""
     timers: list[tuple[int, int, Principal]] = field(default_factory=list)
     """A heap of timers: time (ns), number and canister. Entries may be outdated."""
-    transit: list[tuple[Key, int, Call, Answer | None]] = field(default_factory=list)
-    """A heap of requests (with `None`) and answers on their way to this subnet."""
+    transit: dict[int, list[Arrival]] = field(default_factory=dict)
+    """The messages on their way to this subnet, by the round in which they arrive."""
 
 
 class Messaging:
@@ -143,8 +146,8 @@ class Messaging:
         """The number of the last request or answer that was put on its way."""
         self._pending: dict[int, Call] = {}
         """The calls of canisters that wait for their answer, by number."""
-        self._timeouts: list[tuple[int, int]] = []
-        """A heap of the rounds in which bounded calls time out, and their numbers."""
+        self._timeouts: dict[int, list[int]] = {}
+        """The numbers of the bounded calls that time out in a round."""
         self._under_way: dict[tuple[Principal, Principal], int] = {}
         """For each sender and receiver, how many requests are on their way."""
         self._last: dict[tuple[Principal, Principal], int] = {}
@@ -155,6 +158,7 @@ class Messaging:
 
         A refusal is an answer (SYS_TRANSIENT) that takes its time like others.
         """
+        limits = self.limits
         self._number += 1
         call.number = self._number
         self._pending[call.number] = call
@@ -162,34 +166,35 @@ class Messaging:
         if self.observers:
             self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
-            call.deadline = self.round + max(
-                min(self.limits.timeout, call.timeout or self.limits.timeout), 1
-            )
-            heapq.heappush(self._timeouts, (call.deadline, call.number))
+            wait = min(limits.timeout, call.timeout or limits.timeout)
+            call.deadline = self.round + max(wait, 1)
+            self._timeouts.setdefault(call.deadline, []).append(call.number)
         pair = (call.sender, call.receiver)
         waiting = self._under_way.get(pair, 0)
         size = CALL_BYTES + len(call.arg)
         host.under_way_bytes += size
         host.sent += size
-        target = self._hosts.get(call.receiver)
-        subnet = subnet_of(call.receiver) if target is None else target.subnet
-        # A request to the management canister, or to an id that no subnet has, is served on the
-        # sender's subnet.
-        there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
-        over = host.under_way_bytes > self.limits.under_way_bytes
-        if waiting >= self.limits.under_way or over:
+        if waiting >= limits.under_way or host.under_way_bytes > limits.under_way_bytes:
             host.under_way_bytes -= len(call.arg)
             call.arg = b""
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
             full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
-            self._arrive(host.subnet, host.subnet, call, full, self.limits.own_subnet)
+            self._arrive(host.subnet, host.subnet, call, full)
             return
         self._under_way[pair] = waiting + 1
-        self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
+        target = self._hosts.get(call.receiver)
+        there = self._subnet_of(call) if target is None else target.subnet
+        self._arrive(host.subnet, there, call, None)
 
-    def _way(self, here: int, there: int) -> int:
-        """Return how many rounds a message takes between two subnets."""
-        return self.limits.own_subnet if here == there else self.limits.across
+    def _subnet_of(self, call: Call) -> int:
+        """Return the subnet that serves a request to a canister that does not exist.
+
+        It is the sender's for the management canister, and for an id that no subnet has.
+        """
+        subnet = subnet_of(call.receiver)
+        if subnet is None or subnet >= len(self._subnets):
+            return self._hosts[call.sender].subnet
+        return subnet
 
     def _respond(self, call: Call, answer: Answer) -> None:
         """Send the answer of a call to its caller. A user's ticket has it at once."""
@@ -211,10 +216,20 @@ class Messaging:
         if callee is not None:
             callee.sent += CALL_BYTES + len(answer.data)
         here = caller.subnet if callee is None else callee.subnet
-        self._arrive(here, caller.subnet, call, answer, self._way(here, caller.subnet))
+        self._arrive(here, caller.subnet, call, answer)
 
-    def _arrive(self, here: int, there: int, call: Call, answer: Answer | None, way: int) -> None:
-        """Put a request or a response on its way, to arrive after `way` rounds or later.
+    def _arrive(
+        self,
+        here: int,
+        there: int,
+        call: Call,
+        answer: Answer | None,
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """Put a request or a response on its way from one subnet to another.
+
+        With `at_once`, it takes no time, but may still be late like others.
 
         Requests from one canister to another never overtake each other (IC-6a): a request arrives
         in no earlier round than the one before it, and all of a pair in a round have the same place
@@ -223,7 +238,9 @@ class Messaging:
         self._sequence += 1
         number = self._sequence
         schedule = self.schedule
-        arrival = self.round + way
+        arrival = self.round
+        if not at_once:
+            arrival += self.limits.own_subnet if here == there else self.limits.across
         place = here
         if schedule.delay or schedule.refuse:
             if answer is None and call.sender != call.receiver:
@@ -239,9 +256,13 @@ class Messaging:
             late = self._last.pop((call.sender, call.receiver), 0)
             if late >= arrival:
                 arrival = self._last[call.sender, call.receiver] = late + 1
-        heapq.heappush(
-            self._subnets[there].transit, ((arrival, place, number), number, call, answer)
-        )
+        message = ((arrival, place, number), call, answer)
+        transit = self._subnets[there].transit
+        arriving = transit.get(arrival)
+        if arriving is None:
+            transit[arrival] = [message]
+        else:
+            arriving.append(message)
 
     def _left(self, call: Call) -> None:
         """Note that a request has arrived and is not under way any more."""
@@ -254,18 +275,12 @@ class Messaging:
 
     def _time_out(self) -> None:
         """Answer the bounded calls whose time is over. A later answer of the callee is dropped."""
-        while self._timeouts and self._timeouts[0][0] <= self.round:
-            _, number = heapq.heappop(self._timeouts)
+        for number in self._timeouts.pop(self.round, ()):
             call = self._pending.get(number)
             if call is not None:
-                host = self._hosts[call.sender]
-                self._arrive(
-                    host.subnet,
-                    host.subnet,
-                    call,
-                    Answer(b"", SYS_UNKNOWN, "no response in time"),
-                    0,
-                )
+                subnet = self._hosts[call.sender].subnet
+                late = Answer(b"", SYS_UNKNOWN, "no response in time")
+                self._arrive(subnet, subnet, call, late, at_once=True)
 
     def _tell(  # noqa: PLR0917 — the fields of a happening in order
         self,
