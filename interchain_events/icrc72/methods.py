@@ -39,10 +39,12 @@ class Method(Generic[A, R]):
     def _rets(self) -> Codec:
         return codec(self.name).rets
 
-    def argument(self, value: A) -> bytes:
-        """Encode the argument of a call."""
+    def argument(self, value: A, *, proven: bool = False) -> bytes:
+        """Encode the argument of a call, which may be `proven` although not all of them are."""
         args = self._args
-        return args.message(value, proven=self._proven) if args.types else args.message()
+        if not args.types:
+            return args.message()
+        return args.message(value, proven=proven or self._proven)
 
     def value(self, data: bytes) -> A:
         """Decode the argument of a call. Raises `CandidError`."""
@@ -100,6 +102,8 @@ HANDLE: Final = Method[tuple[m.EventNotification, ...], None](
 HANDLE_TRUSTED: Final = Method[tuple[m.EventNotification, ...], Trusted](
     "icrc72_handle_notification_trusted", proven=True
 )
+FLAT_RESULTS: Final = frozenset([GET_BROADCASTER_STATS.name])
+"""Queries whose results may be long, but are never nested deep (see `Codec.message`)."""
 REGISTER_REPLAY: Final = _Batch[m.ReplayRegistration, int]("icrc77_register_replay")
 CANCEL_REPLAY: Final = _Batch[int, int]("icrc77_cancel_replay")
 REPLAY_STATUS: Final = _Batch[m.ReplayStatusUpdate, int]("icrc77_replay_status")

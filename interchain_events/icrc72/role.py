@@ -26,7 +26,7 @@ from interchain_events.icrc72.ic.errors import CandidError, Trap
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import StableError, decode, encode
 from interchain_events.icrc72.messages import AllAccepted, Itemized, Result
-from interchain_events.icrc72.methods import CONFIRM, Method, err, ok, too_many
+from interchain_events.icrc72.methods import CONFIRM, FLAT_RESULTS, Method, err, ok, too_many
 from interchain_events.icrc72.services import codec
 
 Handler = Callable[..., None]
@@ -212,7 +212,8 @@ class RoleCanister(Canister):
         query = self._query(method)
         if query is None:
             raise Trap(f"IC0536: there is no query {method}")
-        return codec(method).rets.message(query(caller, time, *_arguments(method, arg)))
+        result = query(caller, time, *_arguments(method, arg))
+        return codec(method).rets.message(result, proven=method in FLAT_RESULTS)
 
     def on_timer(self, ctx: Context) -> None:
         """Wake the cores."""

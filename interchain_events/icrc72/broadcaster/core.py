@@ -109,7 +109,9 @@ class Relaying(Part):
             )
             lane.tries += 1
 
-        self.role.ask(ctx, target, PUBLISH, tuple(batch), answered)
+        # The events were read from messages to this broadcaster, which has only added headers.
+        events = PUBLISH.argument(tuple(batch), proven=True)
+        self.role.send(ctx, target, PUBLISH, events, answered)
 
 
 class Broadcaster(Core):

@@ -318,7 +318,9 @@ class Messenger(Part):
             if exit_ in self._outbox:
                 self._publish(ctx, exit_, self._outbox[exit_])
 
-        self.role.ask(ctx, exit_, PUBLISH, tuple(event for _, event in batch), published)
+        # The data of system events are nested only a few levels deep.
+        events = PUBLISH.argument(tuple(event for _, event in batch), proven=True)
+        self.role.send(ctx, exit_, PUBLISH, events, published)
 
     def _published(self, ctx: Context, key: MemberKey, number: int, *, taken: bool) -> None:
         """Finish a member's system event that its exit has accepted, or have it sent again."""
