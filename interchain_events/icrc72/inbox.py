@@ -5,7 +5,7 @@ notifications only from valid broadcasters, gives system events and events to th
 confirms those that they take.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from itertools import islice, zip_longest
 from typing import Final, Literal, Protocol, TypeVar
@@ -25,7 +25,7 @@ from interchain_events.icrc72.messages import (
     Valid,
 )
 from interchain_events.icrc72.namespaces import is_system, system_namespace
-from interchain_events.icrc72.role import Core, Handler, Query, earliest, restored
+from interchain_events.icrc72.role import Core, Handler, Query, restored
 from interchain_events.icrc72.settings import DEFAULTS, Settings
 from interchain_events.icrc72.values import Pairs, Value, nat
 
@@ -127,18 +127,17 @@ class Inbox(Core):
         self._confirm(ctx)
 
     def due(self, now: int) -> int | None:
-        """Return the next round in which there is work to do."""
-        return earliest(self._dues(now), now)
-
-    def _dues(self, now: int) -> Iterator[int]:
-        """Yield the next round for confirmations, questions and registrations."""
-        if any(self.state.confirm.values()):
-            yield now + 1
-        if self.state.curious and not self._waiting:
-            yield self.state.ask_next
+        """Return the next round for confirmations, questions or registrations."""
+        state = self.state
+        if any(state.confirm.values()):
+            return now + 1
+        rounds: list[int] = []
+        if state.curious and not self._waiting:
+            rounds.append(state.ask_next)
         for role in self.on_alert:
-            if role not in self.state.registered:
-                yield now + 5
+            if role not in state.registered:
+                rounds.append(now + 5)
+        return min(rounds) if rounds else None
 
     def count(self, name: str, more: int = 1) -> None:
         """Add to a counter of the statistics."""

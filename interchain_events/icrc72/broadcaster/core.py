@@ -52,7 +52,9 @@ class Relaying(Part):
         lanes: list[Lane] = []
         for relay in self.state.relays.values():
             lanes += relay.lanes.values()
-        return lanes + [forwarded.lane for forwarded in self.state.forwarded.values()]
+        for forwarded in self.state.forwarded.values():
+            lanes.append(forwarded.lane)
+        return lanes
 
     def drop(self, lane: Lane) -> None:
         """Give up the events that wait in a lane."""
@@ -203,7 +205,7 @@ class Broadcaster(Core):
         yield self.delivery.due(now)
         if not self.state.registered:
             yield now + 5
-        if any(publisher in self.state.undone for publisher in self.state.drains):
+        if not self.state.undone.keys().isdisjoint(self.state.drains):
             yield now + DRAIN_LOOK
         for lane in self.relaying.lanes():
             if lane.queue and not lane.busy:

@@ -9,7 +9,7 @@ The handler runs in a call of the canister to itself, one for each event. If it 
 effects of this call are undone, and not the bookkeeping of the subscriber.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -26,7 +26,7 @@ from interchain_events.icrc72.inbox import Inbox, Registering, renew
 from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
-from interchain_events.icrc72.role import Core, Private, earliest, restored
+from interchain_events.icrc72.role import Core, Private, restored
 from interchain_events.icrc72.subscriber.repairs import Repairs
 from interchain_events.icrc72.subscriber.state import (
     Followed,
@@ -100,25 +100,25 @@ class Subscriber(Core):
         self.repairs.wake(ctx)
 
     def due(self, now: int) -> int | None:
-        """Return the next round in which there is work to do."""
-        return earliest(self._dues(now), now)
-
-    def _dues(self, now: int) -> Iterator[int | None]:
-        """Yield the next round for the handler, for repairs, registrations and missing events."""
+        """Return the next round for the handler, repairs, registrations or missing events."""
         state = self.state
         if len(state.waiting) > len(state.called):
-            yield now + 1
-        yield self.repairs.due(now)
+            return now + 1
+        rounds: list[int] = []
+        repair = self.repairs.due(now)
+        if repair is not None:
+            rounds.append(repair)
         if self.inbox.ready("subscriber"):
             for pattern, wanted in state.wanted.items():
                 if self._asking.lacks(pattern, wanted):
-                    yield now + 5
+                    rounds.append(now + 5)
         for chain in state.chains.values():
             for held_back in chain.held.values():
-                yield held_back.since + self.settings.gap_wait
+                rounds.append(held_back.since + self.settings.gap_wait)
             if chain.late is not None:
                 _, late_round = chain.late
-                yield late_round + self.settings.gap_wait
+                rounds.append(late_round + self.settings.gap_wait)
+        return min(rounds) if rounds else None
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
         """Add a subscription and register it. Raises `FilterError` if its filter is malformed."""

@@ -54,6 +54,8 @@ class Repairs:
         """Return the next round in which there is work to do."""
         state = self.subscriber.state
         current = state.current
+        if current is None and not state.gaps and not state.resuming:
+            return None
         next_watch: int | None = None
         if current is not None and current.id is not None:
             next_watch = current.check if current.over else current.sign + self.settings.replay_sign
