@@ -15,7 +15,7 @@ from bench.measure import Race
 from interchain_events.icrc72.client import FILTER, App, Context, EventNotification
 from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.ic.messaging import Observer, Recorder
-from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.network import CanisterNetwork, seldom_collected
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.services import codec
 
@@ -136,6 +136,11 @@ def subscribers(count: int) -> None:
 
     The network has two subnets with two broadcasters each.
     """
+    with seldom_collected():
+        _subscribers(count)
+
+
+def _subscribers(count: int) -> None:
     start = time.process_time()
     network = CanisterNetwork(2)
     system = deploy(network, broadcasters=(0, 0, 1, 1))

@@ -52,9 +52,7 @@ class Relaying(Part):
         lanes: list[Lane] = []
         for relay in self.state.relays.values():
             lanes += relay.lanes.values()
-        for forwarded in self.state.forwarded.values():
-            lanes.append(forwarded.lane)
-        return lanes
+        return lanes + [forwarded.lane for forwarded in self.state.forwarded.values()]
 
     def drop(self, lane: Lane) -> None:
         """Give up the events that wait in a lane."""

@@ -113,8 +113,9 @@ class Subscriber(Core):
                 if self._asking.lacks(pattern, wanted):
                     rounds.append(now + 5)
         for chain in state.chains.values():
-            for held_back in chain.held.values():
-                rounds.append(held_back.since + self.settings.gap_wait)
+            rounds += [
+                held_back.since + self.settings.gap_wait for held_back in chain.held.values()
+            ]
             if chain.late is not None:
                 _, late_round = chain.late
                 rounds.append(late_round + self.settings.gap_wait)

@@ -1,6 +1,7 @@
 """The emulated Internet Computer and its management canister: IC-1 to IC-10, I6 to I8, I13."""
 
 import gc
+import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, STOPPING_STATUS
 from interchain_events.icrc72.ic.errors import IcError, Trap
 from interchain_events.icrc72.ic.messaging import MessageLimits, Recorder, Schedule
-from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.network import CanisterNetwork, seldom_collected
 from interchain_events.icrc72.ic.principal import ANONYMOUS, MANAGEMENT, Principal, canister_id
 from interchain_events.icrc72.ic.wasm.canister import WasmCanister
 
@@ -527,3 +528,24 @@ def test_collections_of_garbage_pause_in_a_round_and_are_as_before_afterwards(
     finally:
         (gc.enable if before else gc.disable)()
     assert seen == [False, False]
+
+
+def test_a_large_network_is_seldom_collected_but_its_garbage_is_bounded() -> None:
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+            alive.add(self)
+
+    before = gc.get_threshold()
+    enabled = gc.isenabled()
+    gc.enable()
+    try:
+        with seldom_collected():
+            for _ in range(300_000):
+                Cycle()
+    finally:
+        (gc.enable if enabled else gc.disable)()
+    assert gc.get_threshold() == before
+    assert len(alive) <= 100_000
