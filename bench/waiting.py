@@ -20,7 +20,7 @@ from typing import Final
 from bench.distributor import AT_ONCE, until
 from bench.scaling import in_a_child, shown
 from interchain_events.distributor.adapter.inside import InsideAdapter, deliver
-from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.core.messages import Publish
 from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.once import MemoryStore, open_store
@@ -62,7 +62,7 @@ async def wait_and_return(count: int, store: str, watch: float) -> tuple[float, 
 
     `store` is a folder, or empty for a store in memory. Returns a row without its first column.
     """
-    ledger = MemoryLedger(SimulatedNetwork(NETWORK))
+    ledger = SimulatedLedger(SimulatedNetwork(NETWORK))
     adapters: dict[str, InsideAdapter] = {}
     rows = open_store(f"sqlite:{store}/rows.db") if store else MemoryStore()
     engine = Engine(Rules((NETWORK,), "bench"), rows, adapters, Poster())

@@ -11,7 +11,7 @@ from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.near import near_to
-from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.files.progress import ProgressCallback
 from pubsub_emulator.fuzz.targets import ALL
 from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
@@ -64,7 +64,9 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     return Result(document, FINDINGS if surprises else 0)
 
 
-def _advance(advance: Advance, done_before: int, total: int | None, name: str, done: int) -> None:
+def _advance(
+    advance: ProgressCallback, done_before: int, total: int | None, name: str, done: int
+) -> None:
     """Show that a target has tried `done` mutations, after those of the targets before it."""
     advance(done_before + done, total, name)
 
