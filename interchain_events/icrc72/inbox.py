@@ -134,9 +134,8 @@ class Inbox(Core):
         rounds: list[int] = []
         if state.curious and not self._waiting:
             rounds.append(state.ask_next)
-        for role in self.on_alert:
-            if role not in state.registered:
-                rounds.append(now + 5)
+        if not self.on_alert.keys() <= state.registered.keys():
+            rounds.append(now + 5)
         return min(rounds) if rounds else None
 
     def count(self, name: str, more: int = 1) -> None:
