@@ -150,7 +150,8 @@ def _allowed(annotation: object, metadata: tuple[Any, ...]) -> str:
         return "a table of one of the kinds"
     if origin in (Union, UnionType):
         options = (option for option in get_args(annotation) if option is not NoneType)
-        return " or ".join(_allowed(option, ()) for option in options)
+        # Several types of keys are all written as text.
+        return " or ".join(dict.fromkeys(_allowed(option, ()) for option in options))
     if origin is Literal:
         *others, last = (
             f'"{value}"' if isinstance(value, str) else str(value) for value in get_args(annotation)
@@ -172,6 +173,9 @@ def _allowed(annotation: object, metadata: tuple[Any, ...]) -> str:
         patterns = (getattr(constraint, "pattern", None) for constraint in metadata)
         pattern = next((pattern for pattern in patterns if pattern), None)
         return f"text like {pattern}" if pattern else "text"
+    if isinstance(annotation, type) and not issubclass(annotation, int | float):
+        # A validator makes the value from text, such as a key from `Mmr.RootHash`.
+        return "text"
     return _number("whole number" if annotation is not float else "number", metadata)
 
 

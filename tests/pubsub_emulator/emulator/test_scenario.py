@@ -247,6 +247,11 @@ PUBLISHER_FIELDS = (
             ),
         ),
         (
+            "para = 3000",
+            'para = 3000\nextra_keys = "Mmr.RootHash"',
+            "13: subscribers.1.extra_keys: should be a list, each text, not 'Mmr.RootHash'",
+        ),
+        (
             '"all"',
             "[7]",
             (
