@@ -20,7 +20,7 @@ from interchain_events.distributor.adapter.ledger import Ledger
 from interchain_events.distributor.core.arrivals import matches
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import Store, Transaction
-from interchain_events.distributor.service.requests import WantedSubscription
+from interchain_events.distributor.service.requests import SubscriptionRequest
 
 log = logging.getLogger("pubsub.adapter")
 
@@ -76,7 +76,7 @@ class Desk:
         await asyncio.gather(*self._deliveries.values(), return_exceptions=True)
         self._deliveries.clear()
 
-    async def subscribe(self, wanted: WantedSubscription) -> tuple[str, bool]:
+    async def subscribe(self, wanted: SubscriptionRequest) -> tuple[str, bool]:
         """Store a subscription to later events, unless an equal one exists.
 
         Returns the subscription's name and whether it is new. Raises `StoreError`.

@@ -30,7 +30,7 @@ from interchain_events.distributor.service.problems import (
     problems,
 )
 from interchain_events.distributor.service.requests import (
-    WantedSubscription,
+    SubscriptionRequest,
     check_receiver,
     parse_number,
     parse_query,
@@ -120,7 +120,7 @@ class AdapterHttp(HttpInterface):
             body = {"globalId": event_id, "timestamp": answer.time, "networks": [state]}
         return web.json_response(body, status=HTTPStatus.CREATED if answer.new else HTTPStatus.OK)
 
-    async def _subscribed(self, wanted: WantedSubscription) -> web.Response:
+    async def _subscribed(self, wanted: SubscriptionRequest) -> web.Response:
         """Store a subscription. Refuse one with a secret, because adapters do not sign."""
         if wanted.secret is not None:
             raise bad(

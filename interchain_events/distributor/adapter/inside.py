@@ -17,7 +17,7 @@ from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import Store
 from interchain_events.distributor.service.adapters import ProbeAnswer, Query
 from interchain_events.distributor.service.engine import Engine
-from interchain_events.distributor.service.requests import WantedSubscription
+from interchain_events.distributor.service.requests import SubscriptionRequest
 
 
 class InsideAdapter:
@@ -68,7 +68,7 @@ class InsideAdapter:
         """Subscribe at the desk. Returns true, or `None` if the store is down."""
         try:
             await self.desk.subscribe(
-                WantedSubscription(types or ("*",), metadata, endpoint, secret=None)
+                SubscriptionRequest(types or ("*",), metadata, endpoint, secret=None)
             )
         except StoreError:
             return None

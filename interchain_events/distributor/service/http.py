@@ -190,7 +190,7 @@ class DistributorHttp(HttpInterface):
 
     # subscriptions
 
-    async def _subscribed(self, wanted: requests.WantedSubscription) -> web.Response:
+    async def _subscribed(self, wanted: requests.SubscriptionRequest) -> web.Response:
         """Store a subscription, and answer with its name and with the adapters' answers."""
         request = messages.Subscribe(
             *wanted, fresh=secrets.token_hex(16), key=secrets.token_hex(16)

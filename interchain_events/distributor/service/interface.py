@@ -21,7 +21,7 @@ from interchain_events.distributor.service.problems import (
     Problem,
     json_body,
 )
-from interchain_events.distributor.service.requests import WantedSubscription, parse_subscription
+from interchain_events.distributor.service.requests import SubscriptionRequest, parse_subscription
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import JSON, Names, guard, let_read
 
@@ -121,7 +121,7 @@ class HttpInterface(ABC):
         return await self._subscribed(wanted)
 
     @abstractmethod
-    async def _subscribed(self, wanted: WantedSubscription) -> web.Response:
+    async def _subscribed(self, wanted: SubscriptionRequest) -> web.Response:
         """Store a subscription and answer with its name."""
 
     @abstractmethod

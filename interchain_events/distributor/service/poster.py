@@ -85,7 +85,7 @@ class Poster:
         connector = guarded_connector(private=self._private)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
-    async def post(self, effect: Post) -> "Sent":
+    async def post(self, effect: Post) -> Sent:
         """Notify a subscriber and return its answer. The body of the answer is not read."""
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
@@ -96,7 +96,7 @@ class Poster:
 
     async def send(
         self, endpoint: str, body: bytes, headers: Mapping[str, str] | None = None, name: str = ""
-    ) -> "Sent":
+    ) -> Sent:
         """POST a JSON body and return the receiver's answer.
 
         `name` is the subscription's name for logs. If the receiver closes the connection just as

@@ -115,21 +115,25 @@ class PublicAdapter(HttpAdapter):
         shown = await self._between(start, int(time.time()) + AROUND)
         if shown is None:
             return ProbeAnswer(None)
-        place = shown_among(tuple(shown.values()), event_id, entity, second=second)
+        answer = shown_among(tuple(shown.values()), event_id, entity, second=second)
         for _ in range(MOST_SPLITS):
             times = [notice.time for notice in shown.values() if notice.event.order == entity]
-            if place.there or not times or min(times) <= start:
-                return place
+            if answer.there or not times or min(times) <= start:
+                return answer
             earlier = await self._between(start, min(times) - 1, whole=False)
             if earlier is None:
                 return ProbeAnswer(None)
-            part = shown_among(tuple(earlier.values()), event_id, entity, second=second)
+            before = shown_among(tuple(earlier.values()), event_id, entity, second=second)
             # The last shown event also hides other events of its second.
-            is_hidden = part.hidden or (not part.there and second != 0 and part.last == second)
-            place = ProbeAnswer(bool(part.there), hidden=place.hidden or is_hidden, last=place.last)
+            is_hidden = before.hidden or (
+                not before.there and second != 0 and before.last == second
+            )
+            answer = ProbeAnswer(
+                bool(before.there), hidden=answer.hidden or is_hidden, last=answer.last
+            )
             shown = earlier
         # The search has not come to its end, so an absent event may still be hidden.
-        return ProbeAnswer(place.there, hidden=not place.there, last=place.last)
+        return ProbeAnswer(answer.there, hidden=not answer.there, last=answer.last)
 
     async def read(self, after: int, limit: int, since: int) -> LogPage | None:  # noqa: ARG002  # it is read by time
         """Return one window of the log.

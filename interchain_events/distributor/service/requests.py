@@ -36,7 +36,7 @@ MOST_CURSOR: Final = 4096
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
-class WantedSubscription(NamedTuple):
+class SubscriptionRequest(NamedTuple):
     """A client's request for a subscription."""
 
     types: tuple[str, ...]
@@ -84,7 +84,7 @@ def is_storable(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def parse_subscription(body: object, *, everything: bool, private: bool) -> WantedSubscription:
+def parse_subscription(body: object, *, everything: bool, private: bool) -> SubscriptionRequest:
     """Return the subscription in the body of `/subscribe`, or of `/subscribe/all` if `everything`.
 
     `private` allows endpoints at private addresses. Raises `Problem`.
@@ -96,10 +96,10 @@ def parse_subscription(body: object, *, everything: bool, private: bool) -> Want
     except ValueError as error:
         raise bad("bad-endpoint", f"notificationEndpoint: {error}") from None
     if everything:
-        return WantedSubscription(("*",), (), endpoint, secret=None)
+        return SubscriptionRequest(("*",), (), endpoint, secret=None)
     types = _texts(body, "eventTypes", 1, most=MOST_TYPES, length=MOST_TYPE)
     metadata = _texts(body, "metadata", 0, most=MOST_INTEREST_METADATA, length=MOST_METADATUM)
-    return WantedSubscription(types, metadata, endpoint, _secret(body.get("secret")))
+    return SubscriptionRequest(types, metadata, endpoint, _secret(body.get("secret")))
 
 
 def _secret(secret: object) -> str | None:

@@ -89,7 +89,7 @@ class _Play:
             case files.RedriveStep():
                 for letter in world.dead_letters():
                     code = world.redrive(letter)
-                    self._stage.that(not code, f"steps.{number}: dead letter {letter}: {code}")
+                    self._stage.check(not code, f"steps.{number}: dead letter {letter}: {code}")
             case files.ExpectStep():
                 self._expect(step, number)
 
@@ -101,7 +101,7 @@ class _Play:
 
         def check() -> None:
             answer = request.status or "an answer"
-            self._stage.that(
+            self._stage.check(
                 request.status == step.status, f"steps.{number}: status {step.status}, not {answer}"
             )
 
@@ -114,7 +114,7 @@ class _Play:
         world = self._world
 
         def check(name: str, expected: int, actual: int) -> None:
-            self._stage.that(
+            self._stage.check(
                 expected == actual,
                 f"steps.{number}, after {step.at:g} s: {name}: {expected}, not {actual}",
             )

@@ -65,7 +65,7 @@ class ScenarioStage:
         self.world.publish_on(network, event)
         return name
 
-    def that(self, holds: bool, sentence: str) -> None:
+    def check(self, holds: bool, sentence: str) -> None:
         """Add a sentence to the failures unless `holds` is true."""
         if not holds:
             self.failures.append(sentence)
@@ -73,20 +73,20 @@ class ScenarioStage:
     def status(self, request: SimulatedRequest, wanted: int) -> None:
         """Check that a request is answered with a status within 31 seconds."""
         self.world.run_until(lambda: request.status is not None, 31_000)
-        self.that(request.status == wanted, f"status {wanted}, not {request.status}")
+        self.check(request.status == wanted, f"status {wanted}, not {request.status}")
 
     def counts(self, number: int = 1, *, after: int = 0, **wanted: int) -> None:
         """Check how many times an event is on each network, `after` ms from now."""
         self.world.run(after)
         event_id, _ = event_of(number)
         counts = {name: self.world.networks[name].count(event_id) for name in wanted}
-        self.that(counts == wanted, f"event {number}: {wanted}, not {counts}")
+        self.check(counts == wanted, f"event {number}: {wanted}, not {counts}")
 
     def calls(self, wanted: int, *, after: int = 0) -> None:
         """Check the number of all publications on networks, `after` ms from now."""
         self.world.run(after)
         count = sum(self.world.calls.values())
-        self.that(count == wanted, f"{wanted} calls, not {count}")
+        self.check(count == wanted, f"{wanted} calls, not {count}")
 
     def acknowledged(
         self, number: int, wanted: int, endpoint: str = DESMOS, *, after: int = 0
@@ -94,12 +94,12 @@ class ScenarioStage:
         """Check how many POSTs of an event an endpoint has acknowledged, `after` ms from now."""
         self.world.run(after)
         count = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
-        self.that(count == wanted, f"event {number}: {wanted} acknowledged POSTs, not {count}")
+        self.check(count == wanted, f"event {number}: {wanted} acknowledged POSTs, not {count}")
 
     def end(self) -> None:
         """End all faults, let everything settle, and check every invariant."""
         self.world.heal()
-        self.that(self.world.settle(), "it does not settle")
+        self.check(self.world.settle(), "it does not settle")
         self.failures += surprises(self.world, self.originals)
 
 

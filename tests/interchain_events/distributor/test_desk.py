@@ -14,11 +14,11 @@ from interchain_events.distributor.adapter.desk import AT_ONCE, Desk, in_order
 from interchain_events.distributor.adapter.ledger import SimulatedLedger
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.once import MemoryStore
-from interchain_events.distributor.service.requests import WantedSubscription
+from interchain_events.distributor.service.requests import SubscriptionRequest
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
 
-WANTED = WantedSubscription(("*",), (), "http://subscriber/in", None)
+WANTED = SubscriptionRequest(("*",), (), "http://subscriber/in", None)
 
 
 @given(entities=st.lists(st.integers(0, 40), max_size=120))

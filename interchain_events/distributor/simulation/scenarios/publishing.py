@@ -40,7 +40,7 @@ def _refused(stage: ScenarioStage) -> None:
     stage.world.networks["a"].refuses = "400 bad event"
     stage.status(stage.publish(), 201)
     letters = stage.world.dead_letters()
-    stage.that(
+    stage.check(
         [(letter.target, letter.reason) for letter in letters.values()]
         == [("n:a", "400 bad event")],
         f"{letters}",
@@ -53,7 +53,7 @@ def _refused(stage: ScenarioStage) -> None:
         for name in stage.world.networks
         if second in stage.world.store.members(rows.published(name))
     ]
-    stage.that(not published, f"refused, but in the published sets of {published}")
+    stage.check(not published, f"refused, but in the published sets of {published}")
 
 
 @scenario(5, "a known event is published again", "30")
@@ -78,13 +78,13 @@ def _without_id(stage: ScenarioStage) -> None:
     nameless = event._replace(data_location="https://node.example/e")
     try:
         parse_publication(nameless.body())
-        stage.that(False, "accepted")
+        stage.check(False, "accepted")
     except NoGlobalIdError as error:
-        stage.that(str(error) == "hl-missing", f"{error}")
+        stage.check(str(error) == "hl-missing", f"{error}")
     stage.world.publish_on("a", nameless)
     stage.stranger("a", 2)
     stage.world.run(5_000)
-    stage.that(len(stage.world.store.rows(rows.QUARANTINE)) == 1, "not quarantined")
+    stage.check(len(stage.world.store.rows(rows.QUARANTINE)) == 1, "not quarantined")
     stage.counts(2, a=1, b=1)
 
 
@@ -94,7 +94,7 @@ def _twenty(stage: ScenarioStage) -> None:
     requests = [stage.publish() for _ in range(20)]
     world.run(40_000)
     statuses = [request.status for request in requests]
-    stage.that(set(statuses) == {201}, f"{statuses}")
+    stage.check(set(statuses) == {201}, f"{statuses}")
     stage.calls(2)
 
 
@@ -128,7 +128,7 @@ def _killed(stage: ScenarioStage) -> None:
         stage.stranger("a", 1, 1)
         stage.publish(2, 2)
         world.heal()
-        stage.that(world.settle(), f"killed at effect {effect}: it does not settle")
+        stage.check(world.settle(), f"killed at effect {effect}: it does not settle")
         stage.failures += [
             f"killed at effect {effect}: {violation}"
             for violation in surprises(world, stage.originals)

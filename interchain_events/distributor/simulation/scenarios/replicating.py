@@ -64,7 +64,7 @@ def _swapped(stage: ScenarioStage) -> None:
         stage.world.deliver(endpoint, notice)
     stage.world.run(3_000)
     order = [notice.id for notice in stage.world.networks["b"].log]
-    stage.that(order == [event_of(1)[0], event_of(2)[0]], f"order on b: {order}")
+    stage.check(order == [event_of(1)[0], event_of(2)[0]], f"order on b: {order}")
 
 
 @scenario(20, "one of three networks lacks the event", "31")
@@ -75,7 +75,7 @@ def _third(stage: ScenarioStage) -> None:
     stage.world.start()
     stage.counts(after=10_000, a=1, b=1, c=1)
     calls = {name for name, _ in stage.world.calls}
-    stage.that(calls == {"c"}, f"called {calls}")
+    stage.check(calls == {"c"}, f"called {calls}")
 
 
 @scenario(21, "no adapter is up at the start", "32, 33")
@@ -103,8 +103,8 @@ def _one_hook(stage: ScenarioStage) -> None:
         world.kill(world.processes[0])
         world.run(100_000)
     for name, network in world.networks.items():
-        stage.that(len(network.hooks) == 1, f"{name} lists {network.hooks}")
-        stage.that(len(network.unlisted) <= 1, f"{name} has {network.unlisted}")
+        stage.check(len(network.hooks) == 1, f"{name} lists {network.hooks}")
+        stage.check(len(network.unlisted) <= 1, f"{name} has {network.unlisted}")
 
 
 @scenario(23, "a network joins", "36")
@@ -127,7 +127,7 @@ def _joins(stage: ScenarioStage) -> None:
             for notice in world.networks["c"].log[1:]
             if int(notice.event.entity, 16) == entity
         ]
-        stage.that(order == sorted(order), f"order on c: {order}")
+        stage.check(order == sorted(order), f"order on c: {order}")
 
 
 @scenario(24, "a notification comes before the yes", "31")
@@ -162,7 +162,7 @@ def _emptied(stage: ScenarioStage) -> None:
     stage.world.start()
     stage.calls(before, after=120_000)
     for name, network in stage.world.networks.items():
-        stage.that(len(network.hooks) == 1, f"{name} lists {network.hooks}")
+        stage.check(len(network.hooks) == 1, f"{name} lists {network.hooks}")
 
 
 @scenario(38, "two distributors share one network", "3")
@@ -177,7 +177,7 @@ def _strangers(stage: ScenarioStage) -> None:
     stage.stranger("a", 1)
     run_together((world, other), 100_000)
     counts = [network.count(event_of(1)[0]) for network in (world.networks["a"], shared, far)]
-    stage.that(counts == [1, 1, 1], f"on a, b, c: {counts}")
+    stage.check(counts == [1, 1, 1], f"on a, b, c: {counts}")
     stage.failures += surprises(other, stage.originals)
 
 
@@ -189,7 +189,7 @@ def _legacy(stage: ScenarioStage) -> None:
     body = Notice(1, stage.world.now // 1000, reported, id=event_id, signer=SIGNER).body()
     network, notice = parse_notification({**body, "network": "a"})
     notice = legacy_notice(notice, "2020")
-    stage.that(
+    stage.check(
         (network, notice.event.metadata) == ("a", event.metadata), "the chain id is in the metadata"
     )
     stage.world.networks["a"].log.append(notice)
@@ -197,5 +197,5 @@ def _legacy(stage: ScenarioStage) -> None:
     stage.world.notify(next(iter(stage.world.networks["a"].hooks.values())), notice)
     stage.world.run(3_000)
     copies = [notice.event for notice in stage.world.networks["b"].log]
-    stage.that(copies == [notice.event], f"{copies}")
-    stage.that(bool(copies) and copies[0].iss == PUBLISHER, "the publisher is lost")
+    stage.check(copies == [notice.event], f"{copies}")
+    stage.check(bool(copies) and copies[0].iss == PUBLISHER, "the publisher is lost")

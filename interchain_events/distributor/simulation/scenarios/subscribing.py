@@ -9,7 +9,7 @@ def _one_post(stage: ScenarioStage) -> None:
     stage.world.subscribe(DESMOS)
     stage.status(stage.publish(), 201)
     stage.world.run(60_000)
-    stage.that(
+    stage.check(
         len(stage.world.endpoints[DESMOS].got) == 1,
         f"{len(stage.world.endpoints[DESMOS].got)} POSTs",
     )
@@ -30,11 +30,11 @@ def _second_time(stage: ScenarioStage) -> None:
     stage.world.endpoints[DESMOS].answers = [500]
     event_id = stage.stranger("a")
     stage.world.run(1_000)
-    stage.that(
+    stage.check(
         event_id not in stage.world.store.members(rows.notified(subscription)), "marked after a 500"
     )
     stage.world.run(5_000)
-    stage.that(
+    stage.check(
         event_id in stage.world.store.members(rows.notified(subscription)), "not marked after a 200"
     )
     stage.acknowledged(1, 1)
@@ -47,12 +47,12 @@ def _dead_letter(stage: ScenarioStage) -> None:
     stage.stranger("a")
     stage.world.run(5 * 3_600_000)
     got = stage.world.endpoints[DESMOS].got
-    stage.that(len(got) == 12, f"{len(got)} POSTs")
+    stage.check(len(got) == 12, f"{len(got)} POSTs")
     letters = stage.world.dead_letters()
-    stage.that(len(letters) == 1, f"{len(letters)} dead letters")
+    stage.check(len(letters) == 1, f"{len(letters)} dead letters")
     stage.world.endpoints[DESMOS].status = 200
     for letter in letters:
-        stage.that(not stage.world.redrive(letter), "not taken")
+        stage.check(not stage.world.redrive(letter), "not taken")
     stage.acknowledged(1, 1, after=1_000)
 
 
@@ -64,8 +64,8 @@ def _killed_after_post(stage: ScenarioStage) -> None:
     stage.world.kill(stage.world.processes[0])
     stage.world.run(60_000)
     got = stage.world.endpoints[DESMOS].got
-    stage.that(len(got) == 2, f"{len(got)} POSTs")
-    stage.that(len({webhook for webhook, _, _ in got}) == 1, "several webhook ids")
+    stage.check(len(got) == 2, f"{len(got)} POSTs")
+    stage.check(len({webhook for webhook, _, _ in got}) == 1, "several webhook ids")
 
 
 @scenario(31, "a restart keeps subscriptions and sets", "3")
@@ -77,7 +77,7 @@ def _restart(stage: ScenarioStage) -> None:
     stage.world.kill(stage.world.processes[0])
     stage.world.run(10_000)
     sets = [stage.world.store.members(rows.published(name)) for name in stage.world.networks]
-    stage.that(sets == before, "the sets changed")
+    stage.check(sets == before, "the sets changed")
     stage.calls(2)
     stage.stranger("a", 2)
     stage.acknowledged(1, 1, after=3_000)
@@ -98,8 +98,8 @@ def _environment(stage: ScenarioStage) -> None:
 def _equal(stage: ScenarioStage) -> None:
     first, fresh = stage.world.subscribe(DESMOS, ("x", "y"), ("prd",))
     second, again = stage.world.subscribe(DESMOS, ("y", "x"), ("prd",))
-    stage.that((first, fresh, again) == (second, True, False), "two subscriptions")
-    stage.that(len(stage.world.store.rows(rows.SUBSCRIPTIONS)) == 1, "two rows")
+    stage.check((first, fresh, again) == (second, True, False), "two subscriptions")
+    stage.check(len(stage.world.store.rows(rows.SUBSCRIPTIONS)) == 1, "two rows")
 
 
 @scenario(35, "a notification without the key", "13")
@@ -107,5 +107,5 @@ def _forged(stage: ScenarioStage) -> None:
     stage.world.networks["a"].append(stage.event(1)[1], stage.world.now)
     endpoint = f"{stage.world.rules.public_url}/internal/eventNotification/a/{'0' * 32}"
     code = stage.world.deliver(endpoint, stage.world.networks["a"].log[0])
-    stage.that(code == "unauthorized", f"answered {code!r}")
+    stage.check(code == "unauthorized", f"answered {code!r}")
     stage.calls(0)
