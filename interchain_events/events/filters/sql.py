@@ -195,10 +195,10 @@ class _SqliteField:
         if abs(value) < _EXACT:
             test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
         else:
-            test = self._long(op, str(value), value < 0)
+            test = self._long(op, str(value), is_negative=value < 0)
         return _both(self.has_type("integer"), test)
 
-    def _long(self, op: str, digits: str, negative: bool) -> Clause:
+    def _long(self, op: str, digits: str, *, is_negative: bool) -> Clause:
         """Return the comparison with an integer as text: by sign, then length, then digits.
 
         Of two negative integers, the longer one is the smaller one. The sign adds one character to
@@ -210,17 +210,15 @@ class _SqliteField:
         longer = self._length(">", digits)
         shorter = self._length("<", digits)
         same_length = self._length("=", digits)
-        is_negative = Clause("(substr(body -> ?, 1, 1) = '-')", (self._path,))
-        is_positive = Clause("(substr(body -> ?, 1, 1) <> '-')", (self._path,))
-        if negative:
-            less = _both(
-                is_negative, _either(longer, _both(same_length, self._digits(">", digits)))
-            )
-            more = _either(is_positive, shorter, _both(same_length, self._digits("<", digits)))
+        has_minus = Clause("(substr(body -> ?, 1, 1) = '-')", (self._path,))
+        has_no_minus = Clause("(substr(body -> ?, 1, 1) <> '-')", (self._path,))
+        if is_negative:
+            less = _both(has_minus, _either(longer, _both(same_length, self._digits(">", digits))))
+            more = _either(has_no_minus, shorter, _both(same_length, self._digits("<", digits)))
         else:
-            less = _either(is_negative, shorter, _both(same_length, self._digits("<", digits)))
+            less = _either(has_minus, shorter, _both(same_length, self._digits("<", digits)))
             more = _both(
-                is_positive, _either(longer, _both(same_length, self._digits(">", digits)))
+                has_no_minus, _either(longer, _both(same_length, self._digits(">", digits)))
             )
         strict = less if op[0] == "<" else more
         return _either(strict, equal) if op.endswith("=") else strict
@@ -239,35 +237,35 @@ class _PostgresField:
 
     def __init__(self, path: tuple[Step, ...]) -> None:
         steps = "".join(" -> ?::int" if isinstance(step, int) else " -> ?::text" for step in path)
-        self._at = Clause(f"(body::jsonb{steps})", path)
+        self._value = Clause(f"(body::jsonb{steps})", path)
         """The expression of the value at the path."""
 
     def is_there(self) -> Clause:
         """Return the condition that the path exists."""
-        return Clause(f"({self._at.sql} IS NOT NULL)", self._at.params)
+        return Clause(f"({self._value.sql} IS NOT NULL)", self._value.params)
 
     def has_type(self, name: str) -> Clause:
         """Return the condition that the value has a JSON type."""
-        return Clause(f"(jsonb_typeof{self._at.sql} = ?::text)", (*self._at.params, name))
+        return Clause(f"(jsonb_typeof{self._value.sql} = ?::text)", (*self._value.params, name))
 
     def truth(self, value: bool) -> Clause:
         """Return the condition that the value is the boolean `value`."""
         return Clause(
-            f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false")
+            f"({self._value.sql} = ?::jsonb)", (*self._value.params, "true" if value else "false")
         )
 
     def text(self, op: str, value: str) -> Clause:
         """Return the comparison with a text, by code points."""
-        text = f"({self._at.sql} #>> '{{}}')"
+        text = f"({self._value.sql} #>> '{{}}')"
         if op == "prefix":
-            test = Clause(f"starts_with({text}, ?::text)", (*self._at.params, value))
+            test = Clause(f"starts_with({text}, ?::text)", (*self._value.params, value))
         else:
-            test = Clause(f'({text} COLLATE "C" {op} ?::text)', (*self._at.params, value))
+            test = Clause(f'({text} COLLATE "C" {op} ?::text)', (*self._value.params, value))
         return _both(self.has_type("string"), test)
 
     def number(self, op: str, value: int) -> Clause:
         """Return the comparison with an integer of any size."""
-        test = Clause(f"({self._at.sql} {op} ?::jsonb)", (*self._at.params, str(value)))
+        test = Clause(f"({self._value.sql} {op} ?::jsonb)", (*self._value.params, str(value)))
         return _both(self.has_type("number"), test)
 
 

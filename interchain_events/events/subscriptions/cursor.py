@@ -52,7 +52,8 @@ def decode_cursor(text: str, tag: bytes) -> Cursor:
         )
     except (UnicodeEncodeError, binascii.Error, ValueError):
         raise BadCursor("the cursor is damaged") from None
-    body, check = raw[:-4], raw[-4:]
+    body = raw[:-4]
+    check = raw[-4:]
     if len(raw) != _SIZE or check != _check(body) or body[0] != _VERSION:
         raise BadCursor("the cursor is damaged")
     if body[1:9] != tag:

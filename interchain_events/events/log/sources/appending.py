@@ -21,7 +21,8 @@ def append_node(
 ) -> None:
     """Append the final blocks of a node, from `first` on, and follow it up to block `until`.
 
-    `parachains` are the URLs of their nodes. Without `until`, it never ends. Raises `PubsubError`.
+    `parachains` has the URLs of the parachains' nodes by para id. Without `until`, it never ends.
+    Raises `PubsubError`.
     """
     from interchain_events.events.log.sources.rpc import RpcSource  # noqa: PLC0415  # an extra
 
