@@ -40,7 +40,10 @@ _URI: Final = re.compile(
 
 
 def check(operation: m.Operation) -> None:
-    """Check everything that PR-24 requires of an operation."""
+    """Check everything that PR-24 requires of an operation.
+
+    This and the other checks of this module raise `Rejected` with `MALFORMED_OPERATION`.
+    """
     match operation:
         case m.CreateDID(did_data):
             if did_data is None:
@@ -159,6 +162,7 @@ def _action(action: m.Action | None) -> None:
 
 
 def _id(text: str, what: str) -> None:
+    """Check the form of an id. `what` names it in the error."""
     if len(text) > _MOST_ID or not _ID.fullmatch(text):
         _malformed(f"{what} {text[:100]!r} is not valid")
 
@@ -188,12 +192,13 @@ def _endpoint(text: str) -> None:
 
 
 def _hash(value: bytes, what: str) -> None:
+    """Check the length of a hash. `what` names it in the error."""
     if len(value) != _HASH:
         _malformed(f"{what} has {len(value)} bytes, not {_HASH}")
 
 
 def _unique(values: Sequence[str], what: str) -> None:
-    """Check that no value occurs twice."""
+    """Check that no value occurs twice. `what` names a value in the error."""
     if len({*values}) < len(values):
         _malformed(f"a {what} occurs twice")
 

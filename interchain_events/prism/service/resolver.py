@@ -172,4 +172,6 @@ async def serve_resolver(
     app = _Front(resolver, names, callers).application()
     async with listening(app, host, port, _GRACE_SECONDS, tls=tls) as (name, bound):
         scheme = "http" if tls is None else "https"
-        yield f"{scheme}://{f'[{name}]' if ':' in name else name}:{bound}{PATH}"
+        is_ipv6 = ":" in name
+        url_host = f"[{name}]" if is_ipv6 else name
+        yield f"{scheme}://{url_host}:{bound}{PATH}"

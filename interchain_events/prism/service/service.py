@@ -193,7 +193,7 @@ class PrismService:
     async def cancel_operation(self, operation_id: bytes, token: str) -> None:
         """Cancel an operation. Raises `UnknownOperation` and `NotCancellable`."""
         in_block = self.branch.place(operation_id) is not None
-        await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block)
+        await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block=in_block)
         await self._refresh_status_streams()
 
     async def statuses(

@@ -80,9 +80,9 @@ class PrismRegistry(SubscriptionRegistry[Filter]):
             Filter(
                 FilterType[kind],
                 suffix,
-                credential_hash=credential and bytes(credential),
+                credential_hash=None if credential is None else bytes(credential),
                 credential_batch_id=batch,
-                status=status and Status(status),
+                status=None if status is None else Status(status),
             )
             for kind, suffix, credential, batch, status in rows
         ]
@@ -136,8 +136,16 @@ class PrismRegistry(SubscriptionRegistry[Filter]):
             )
             session.run("INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?)", subscription)
             rows = [
-                (key, number, kind.name, suffix, status and status.value, credential, batch)
-                for number, (kind, suffix, credential, batch, status) in enumerate(filters)
+                (
+                    key,
+                    number,
+                    part.type.name,
+                    part.did_suffix,
+                    None if part.status is None else part.status.value,
+                    part.credential_hash,
+                    part.credential_batch_id,
+                )
+                for number, part in enumerate(filters)
             ]
             session.run_many("INSERT INTO subscription_filters VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         return Cursor(current.epoch, current.seq_no)

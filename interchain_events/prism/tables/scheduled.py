@@ -120,7 +120,7 @@ class Scheduled:
             )
         return ids, token
 
-    def cancel(self, operation_id: bytes, token: str, in_block: bool) -> None:
+    def cancel(self, operation_id: bytes, token: str, *, in_block: bool) -> None:
         """Cancel an operation.
 
         `in_block` is true if the operation is in a block of the best branch. Raises

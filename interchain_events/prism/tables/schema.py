@@ -320,19 +320,19 @@ def insert_scheduled(  # noqa: PLR0917  # the columns of one row
     `cancel_token` is the hash of the token that is needed to cancel it, and `pending_since` the
     number of the best block from which its time is counted.
     """
-    _, name, operation_hash, kind, batch_id = examine(decode(SignedAtalaOperation, content))
+    examined = examine(decode(SignedAtalaOperation, content))
     session.run(
         "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status,"
         " atala_object_id, atala_operation_type, atala_operation_content, operation_hash,"
         " credential_batch_id, cancel_token, pending_since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            name,
+            examined.id,
             status.value,
             object_id,
-            kind.name,
+            examined.type.name,
             content,
-            operation_hash,
-            batch_id,
+            examined.hash,
+            examined.batch_id,
             cancel_token,
             pending_since,
         ),
