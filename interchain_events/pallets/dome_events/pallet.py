@@ -23,10 +23,13 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("DomeEvents", 106, "pallet_dome_events")
 MOST_NAME: Final = 32
+"""The maximum length of a network's name in bytes."""
 MOST_TYPE: Final = 255 * 4
 """The maximum length of a type in bytes: 255 characters in UTF-8."""
 MOST_METADATA: Final = 32
+"""The maximum number of metadata of an event."""
 MOST_METADATUM: Final = 256 * 4
+"""The maximum length of one of them in bytes: 256 characters in UTF-8."""
 
 NETWORK: Final = StorageValue(PALLET, "Network", "The network's name.", scale.bytes_, b"")
 UNIQUE: Final = StorageValue(
