@@ -1,6 +1,6 @@
 """Data sources for Spark: a history, its audit, and a running node, as DataFrames and streams.
 
-They also work over Spark Connect, if the workers have this package with its extra `audit` (and
+They also work over Spark Connect, if the workers have this package with its extra `spark` (and
 `client` for nodes).
 """
 
