@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain as chained
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -36,7 +36,7 @@ from pubsub_emulator.spark_audit.tables import pack
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
 
 MOST_SMALL: Final = 8
-"""The number of parts that are not full at which they are merged with the next rows."""
+"""If there are this many parts that are not full, they are merged with the next rows."""
 RETAIN: Final = 24 * 3_600_000
 """The default time for which files stay after they stopped being parts, in milliseconds."""
 
@@ -65,6 +65,16 @@ class _State:
         }
 
 
+class _Added(NamedTuple):
+    """Rows of a result that are to be added to a table."""
+
+    table: str
+    source: pack.Source
+    rows: Rows | pa.Table
+    replaced: bool
+    """Whether each run replaces the rows."""
+
+
 @dataclass(slots=True)
 class Tables:
     """The tables of one audit.
@@ -79,13 +89,11 @@ class Tables:
     states: dict[str, _State] = field(
         default_factory=lambda: {name: _State() for name in RESULT_TABLES}
     )
-    _fresh: list[tuple[str, pack.Source, RowRange | pa.Table, bool]] = field(default_factory=list)
-    """Added rows: table, result, rows, and whether each run replaces them."""
-    _dropped: tuple[set[pack.Source], set[pack.Source]] = field(
-        default_factory=lambda: (set(), set())
+    _added: list[_Added] = field(default_factory=list)
+    _dropped: dict[bool, set[pack.Source]] = field(
+        default_factory=lambda: {False: set(), True: set()}
     )
-    """Results whose rows are to be removed. The first set has results whose rows stay from run to
-    run, the second one those whose rows each run replaces, so that `replaced` is the index."""
+    """Results whose rows are to be removed, by whether each run replaces the rows."""
 
     @staticmethod
     def open(store: Store, stored: Any, retain: int = RETAIN) -> "Tables":
@@ -119,7 +127,8 @@ class Tables:
         """Remove damaged or missing parts, and return the results that had rows in them."""
         lost: set[pack.Source] = set()
         for name, state in self.states.items():
-            for part in [part for part in state.parts if not self._is_whole(name, part)]:
+            damaged = [part for part in state.parts if not self._is_whole(name, part)]
+            for part in damaged:
                 state.parts.remove(part)
                 lost.update(source for source, _ in self._sources(part))
         return lost
@@ -149,7 +158,7 @@ class Tables:
         self, table: str, source: pack.Source, rows: RowRange | pa.Table, *, replaced: bool = False
     ) -> None:
         """Record rows of a result to be added to a table, which must not have rows of it yet."""
-        self._fresh.append((table, source, rows, replaced))
+        self._added.append(_Added(table, source, rows, replaced=replaced))
 
     def drop(self, sources: Iterable[pack.Source], *, replaced: bool = False) -> None:
         """Record that the rows of these results are to be removed, before others are added."""
@@ -168,7 +177,9 @@ class Tables:
         for name, state in self.states.items():
             for replaced in (False, True):
                 new_rows = [
-                    added[1:3] for added in self._fresh if (added[0], added[3]) == (name, replaced)
+                    (added.source, added.rows)
+                    for added in self._added
+                    if added.table == name and added.replaced == replaced
                 ]
                 rows = self._renew(name, state, new_rows, replaced=replaced)
                 parts: list[pack.TablePart] = []
@@ -181,23 +192,24 @@ class Tables:
                         pack.Packing(name, now, replaced, tuple(rows[start : start + pack.UNIT]))
                     )
                     owners.append(parts)
+        answers = run([task.to_json() for task in tasks], self.store)
         # The units' parts go into the lists that `results` refers to.
-        for parts, answer in zip(
-            owners, run([task.to_json() for task in tasks], self.store), strict=True
-        ):
+        for parts, answer in zip(owners, answers, strict=True):
             parts += [pack.TablePart(**part) for part in answer["parts"]]
         for state, parts in results:
             state.parts += parts
         for name, state in self.states.items():
             filled = [part for part in state.parts if part.rows]
             # A table without rows has exactly one part, without rows.
-            state.parts = (
-                filled
-                or state.parts[:1]
-                or list(pack.write_parts(self.store, name, (), now=now, replaced=False))
-            )
-        self._fresh.clear()
-        for dropped in self._dropped:
+            if filled:
+                state.parts = filled
+            elif state.parts:
+                state.parts = state.parts[:1]
+            else:
+                empty = pack.write_parts(self.store, name, (), now=now, replaced=False)
+                state.parts = list(empty)
+        self._added.clear()
+        for dropped in self._dropped.values():
             dropped.clear()
 
     def log(self) -> None:
@@ -241,7 +253,7 @@ class Tables:
 
     def sweep(self) -> None:
         """Remove files that stopped being parts long ago, and notes of parts that are gone."""
-        since = time.time_ns() // 1_000_000 - self.retain
+        oldest = time.time_ns() // 1_000_000 - self.retain
         notes: set[str] = set()
         for name, state in self.states.items():
             parts = {part.name for part in state.parts}
@@ -249,7 +261,7 @@ class Tables:
             state.removed = {
                 file: removed_at
                 for file, removed_at in state.removed.items()
-                if removed_at > since and file not in parts
+                if removed_at > oldest and file not in parts
             }
             for file_name in self.store.names(f"{TABLES}/{name}"):
                 if file_name not in parts and file_name not in state.removed:
@@ -292,7 +304,9 @@ class Tables:
         if not new_rows and not affected:
             return []
         small_parts = [part for part in parts if not part.full and part not in affected]
-        rewritten = [*affected, *(small_parts if len(small_parts) >= MOST_SMALL else ())]
+        rewritten = list(affected)
+        if len(small_parts) >= MOST_SMALL:
+            rewritten += small_parts
         rows: list[pack.Packed] = []
         for part in rewritten:
             rows += [
@@ -344,18 +358,18 @@ class Tables:
         return True
 
     def _remove(self, path: str) -> None:
+        """Remove a file. If that fails, it stays until a later run."""
         with contextlib.suppress(OSError):
             self.store.remove(path)
 
 
 def _shape() -> str:
     """Return one digest over the columns of all tables."""
-    shapes = ((name, pack.published_schema(table)) for name, table in RESULT_TABLES.items())
-    return digest_of(
-        canonical_json(
-            [[name, shape.to_string(show_field_metadata=False)] for name, shape in shapes]
-        )
-    )
+    shapes: list[list[str]] = []
+    for name, table in RESULT_TABLES.items():
+        columns = pack.published_schema(table).to_string(show_field_metadata=False)
+        shapes.append([name, columns])
+    return digest_of(canonical_json(shapes))
 
 
 def _is_logged(store: Store, folder: str, version: int) -> bool:
