@@ -6,7 +6,7 @@ short program ends, and would abort it.
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain as chained
@@ -63,12 +63,14 @@ def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
             if files and isinstance(store, LocalStore):
                 local_paths[name] = [f"{store.uri}/{path}" for path in files]
                 continue
-            parts = (store.read(path) for path in files) if files else (empty_part(schemas[name]),)
-            local_paths[name] = [
-                f"{folder}/{name}-{index}.parquet" for index in range(len(files) or 1)
-            ]
-            for path, data in zip(local_paths[name], parts, strict=True):
+            contents: Iterable[bytes] = (empty_part(schemas[name]),)
+            if files:
+                contents = map(store.read, files)
+            local_paths[name] = []
+            for index, data in enumerate(contents):
+                path = f"{folder}/{name}-{index}.parquet"
                 Path(path).write_bytes(data)
+                local_paths[name].append(path)
         yield local_paths
 
 
@@ -78,18 +80,18 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     Raises `AskError` for the first manifest or file that is damaged or missing.
     """
     history = History.open(store)
+    # A file that several chains share has an entry for each of them.
     entries = list(chained.from_iterable(commit.files for commit in history.commits))
     faults = [*history.faults]
     for entry in entries:
         faults += check_file(store, entry)
-    for fault in faults:
-        raise AskError(f"{store}/{fault.path}: {fault.error}")
-    tables = {}
+    if faults:
+        raise AskError(f"{store}/{faults[0].path}: {faults[0].error}")
+    paths: dict[str, list[str]] = {}
     for name in HISTORY_TABLES:
-        # A file that several chains share has an entry for each.
-        paths = (entry.path for entry in entries if entry.table == name)
-        tables[name] = list(dict.fromkeys(paths))
-    return tables
+        # `dict.fromkeys` removes repetitions and keeps the order.
+        paths[name] = list(dict.fromkeys(entry.path for entry in entries if entry.table == name))
+    return paths
 
 
 def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> QueryResult:
@@ -108,7 +110,7 @@ def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> QueryResul
             f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'"
         )
         if not unsafe:
-            _shut(connection, list(chained.from_iterable(tables.values())))
+            _restrict(connection, list(chained.from_iterable(tables.values())))
         is_history = "blocks" in tables
         # Segments that were written in different versions of a table have different columns.
         union_option = ", union_by_name = true" if is_history else ""
@@ -132,14 +134,15 @@ def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> QueryResul
             raise AskError(f"{problem}; the tables are {', '.join(tables)}{hint}") from None
 
 
-def _shut(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
+def _restrict(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
     """Restrict DuckDB to reading these files. Statements cannot undo that.
 
     DuckDB checks a path as it is written in a statement as well as the path of the file that it
     finds. So both spellings of a path must be allowed.
     """
-    plain = ("'" + path.replace("'", "''") + "'" for path in paths)
-    allowed = ", ".join(dict.fromkeys((*plain, *map(_quoted, paths))))
+    spellings = ["'" + path.replace("'", "''") + "'" for path in paths]
+    spellings += map(_quoted, paths)
+    allowed = ", ".join(dict.fromkeys(spellings))
     connection.execute(f"SET allowed_paths = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -160,7 +163,7 @@ def _rows(result: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
 
 
 def _weight(cell: object) -> int:
-    """Return about how many bytes a value takes in Python."""
+    """Return the approximate number of bytes that a value takes in Python."""
     if isinstance(cell, str | bytes):
         return 64 + len(cell)
     parts: Sequence[object] = ()

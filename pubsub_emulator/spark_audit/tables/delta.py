@@ -176,12 +176,14 @@ def read_log(store: Store, folder: str) -> Log:
             for action in _checkpointed(store.read(f"{folder}/{LOG}/{file}", _MOST_BYTES)):
                 log.apply(action)
             log.version = checkpoints[-1]
-        for version in (number for number in versions if number > log.version):
+        later_versions = [version for version in versions if version > log.version]
+        for version in later_versions:
             file = f"{version:020d}.json"
             if version != log.version + 1:
                 raise DeltaError(f"version {log.version + 1} is missing")  # noqa: TRY301  # as what `apply` raises
             for line in store.read(f"{folder}/{LOG}/{file}", _MOST_BYTES).splitlines():
-                log.apply(json.loads(line) if line.strip() else {})
+                if line.strip():
+                    log.apply(json.loads(line))
             log.version = version
     except DeltaError as error:
         raise DeltaError(f"{store}/{folder}: the log cannot be continued: {error}") from None
@@ -229,8 +231,10 @@ def log_table(  # noqa: PLR0917  # the content of a version
     those written after `since` (a time like `time`). Raises `DeltaError` if another writer has
     written this version, and `OSError`.
     """
-    removed = {file.name: file for file in before}
-    added = [file for file in now if removed.pop(file.name, None) is None]
+    names_before = {file.name for file in before}
+    names_now = {file.name for file in now}
+    removed = [file for file in before if file.name not in names_now]
+    added = [file for file in now if file.name not in names_before]
     metadata = _metadata(folder, doc, schema)
     removal = {"deletionTimestamp": time, "dataChange": True}
     writer = {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}
@@ -239,9 +243,7 @@ def log_table(  # noqa: PLR0917  # the content of a version
         actions.append({"protocol": _PROTOCOL})
     if version == 0 or reshaped:
         actions.append({"metaData": metadata})
-    actions += [
-        {"remove": {"path": file.name, **removal, "size": file.size}} for file in removed.values()
-    ]
+    actions += [{"remove": {"path": file.name, **removal, "size": file.size}} for file in removed]
     actions += [{"add": file.add()} for file in added]
     lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
     # A version must not be overwritten: another engine may have written it in the meantime.
@@ -253,11 +255,13 @@ def log_table(  # noqa: PLR0917  # the content of a version
         _checkpoint(store, folder, version, metadata=metadata, now=now)
         for path, stamp in store.walk(f"{folder}/{LOG}").items():
             match = _VERSION.fullmatch(path.rpartition("/")[2])
-            if (
-                match
-                and int(match[1]) < version - CHECKPOINT_EVERY
-                and stamp.time < since * 1_000_000
-            ):
+            if match is None:
+                continue
+            # The versions since the previous checkpoint stay.
+            is_replaced = int(match[1]) < version - CHECKPOINT_EVERY
+            # Stamps are in nanoseconds.
+            is_old = stamp.time < since * 1_000_000
+            if is_replaced and is_old:
                 store.remove(path)
 
 
@@ -303,6 +307,7 @@ def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, object]:
 
 
 def _comment(field: pa.Field) -> dict[str, str]:
+    """Return the metadata by which engines show a column's documentation."""
     doc = (field.metadata or {}).get(b"doc")
     return {} if doc is None else {"comment": doc.decode()}
 

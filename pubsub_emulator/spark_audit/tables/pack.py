@@ -31,9 +31,9 @@ from pubsub_emulator.spark_audit.tables.delta import DataFile
 SOURCES: Final = "ledger/parts"
 """The folder with the notes, which list the sources of full parts."""
 LARGE: Final = 4 * 1_048_576
-"""The size in bytes from which on a part is full."""
+"""A part is full if its file has at least this many bytes."""
 UNPACKED: Final = 256 * 1_048_576
-"""The size in bytes from which on a part is full before compression."""
+"""A part is also full if its rows have at least this many bytes before compression."""
 GROUP: Final = 4 * 1_048_576
 """The size of a row group before compression, in bytes."""
 UNIT: Final = 256
@@ -68,10 +68,10 @@ class TablePart:
     time: int
     """When it was written, in milliseconds since 1970, by this machine's clock."""
     changed: int
-    """When it was written, in nanoseconds, by the clock of its storage. If it is unchanged, nobody
-    has written to the file since."""
+    """When it was written, in nanoseconds since 1970, by the clock of its storage. If the storage
+    still states this time, nobody has written to the file since."""
     full: bool
-    """Whether it is large enough, so that rows are not added to it any more."""
+    """Whether it is so large that it is not merged with further rows."""
     replaced: bool
     """Whether its rows are replaced in each run."""
     sources: Sources | None
@@ -218,6 +218,7 @@ class _Draft:
         self._written = 0
 
     def add(self, source: Source, rows: pa.Table) -> None:
+        """Add the rows of a result."""
         self.sources.append([source, rows.num_rows])
         self._waiting.append(rows)
         self._weight += rows.nbytes
@@ -225,35 +226,40 @@ class _Draft:
             self._pack()
 
     def is_full(self) -> bool:
+        """Return whether the rows written so far make a full part."""
         return self._written >= UNPACKED or self._sink.tell() >= LARGE
 
     def close(self) -> bytes:
+        """Write the waiting rows and return the content of the file."""
         self._pack()
         self._writer.close()
         return bytes(self._sink.getvalue().to_pybytes())
 
     def _pack(self) -> None:
+        """Write the waiting rows as a row group."""
         if self._waiting:
             rows = pa.concat_tables(self._waiting)
             self._writer.write_table(rows)
-            for name in (name for name in BOUNDED if name in rows.column_names):
-                self.bounds[name] = _widened(self.bounds.get(name), rows.column(name))
+            for name in BOUNDED:
+                if name in rows.column_names:
+                    self.bounds[name] = _widened(self.bounds.get(name), rows.column(name))
         self._written += self._weight
         self._waiting = []
         self._weight = 0
 
 
 def _widened(bounds: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
-    """Widen the bounds of a column (minimum, maximum, number of nulls) by further values.
-
-    Dates become text, as the log has them.
-    """
+    """Widen the bounds of a column (minimum, maximum, number of nulls) by further values."""
     ends = pc.min_max(column).as_py()
-    minimum, maximum = (end.isoformat() if isinstance(end, date) else end for end in ends.values())
     known_minimum, known_maximum, known_nulls = bounds or [None, None, 0]
-    minima = [end for end in (minimum, known_minimum) if end is not None]
-    maxima = [end for end in (maximum, known_maximum) if end is not None]
+    minima = [end for end in (_in_json(ends["min"]), known_minimum) if end is not None]
+    maxima = [end for end in (_in_json(ends["max"]), known_maximum) if end is not None]
     return [min(minima, default=None), max(maxima, default=None), column.null_count + known_nulls]
+
+
+def _in_json(end: object) -> Any:
+    """Return a minimum or maximum in the form of the log, which has dates as text."""
+    return end.isoformat() if isinstance(end, date) else end
 
 
 def empty_part(table: Table) -> bytes:
