@@ -1,7 +1,7 @@
 """The bytes of a chain's proofs as a tree of publishers and kinds of bytes.
 
-For imported relay proofs, publishers are not known. Their tree has keys, child tries, and nodes
-that several keys need.
+For imported relay proofs, publishers are not known. The tree of such proofs has keys, child tries,
+and nodes that several keys need.
 """
 
 from collections.abc import Sequence
@@ -89,8 +89,8 @@ def _publishers(results: Results, chain: Chain, names: Names) -> list[ByteShare]
     """Return a part for each publisher."""
     wanted = ("publisher", "unchanged", "resolved", *_FIGURES)
     rows = columns(results, schema.PUBLISHER_MEASURES, chain, wanted)
-    counts = [("unchanged", "sum"), ("resolved", "sum"), ("publisher", "count")]
-    by_publisher = grouped(rows(), ["publisher"], [*((name, "sum") for name in _FIGURES), *counts])
+    sums = [(name, "sum") for name in ("unchanged", "resolved", *_FIGURES)]
+    by_publisher = grouped(rows(), ["publisher"], [*sums, ("publisher", "count")])
     return [_publisher(row, names.get((chain[0], row["publisher"]))) for row in by_publisher]
 
 
@@ -107,7 +107,9 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
         ("bytes charged for reading the cache", row["cache_charges_sum"]),
         ("bytes charged for rows of what was delivered", row["row_charges_sum"]),
     )
-    title = f"publisher {row['publisher']}" + (f" {name}" if name else "")
+    title = f"publisher {row['publisher']}"
+    if name:
+        title += f" {name}"
     parts = tuple(ByteShare(kind, weight) for kind, weight in sizes.items())
     return ByteShare(
         title,
@@ -118,7 +120,7 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
 
 
 def _imported(results: Results, chain: Chain) -> list[ByteShare]:
-    """Return a share for each kind of part in imported proofs, with the largest parts of it."""
+    """Return a share for each kind of part in imported proofs, with the largest of these parts."""
     rows = columns(results, schema.PROOF_PARTS, chain, ("kind", "name", "nodes", "bytes"))
     by_name = grouped(
         rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")]
@@ -129,7 +131,7 @@ def _imported(results: Results, chain: Chain) -> list[ByteShare]:
         by_kind.setdefault(row["kind"], []).append(
             ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts=facts)
         )
-    shares = []
+    shares: list[ByteShare] = []
     for kind, parts in by_kind.items():
         weight = sum(part.bytes for part in parts)
         shares.append(ByteShare(_KEYS.get(kind, kind), weight, _largest(parts, "others")))

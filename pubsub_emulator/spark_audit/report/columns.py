@@ -28,7 +28,8 @@ Columns = Callable[[], Iterator[pa.Table]]
 
 def called(chain: Chain, names: Names) -> str:
     """Return a chain in words: network, ParaId, and name if there is one."""
-    return " ".join((chain[0], str(chain[1]), names.get(chain, ""))).rstrip()
+    network, para = chain
+    return f"{network} {para} {names.get(chain, '')}".rstrip()
 
 
 def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) -> Columns:
@@ -64,23 +65,23 @@ def grouped(
     `sums` are pairs of a column and `sum`, `max`, `min` or `count`. A result has a name like
     `proof_bytes_sum`. Integers stay exact, and nulls are not counted.
     """
+    # Each part is aggregated, and then the results are aggregated. So only small tables are in
+    # memory together.
     partial_sums = [part.group_by(list(keys)).aggregate(list(sums)) for part in parts]
     if not partial_sums:
         return []
-    # Each part is aggregated, and then the results are aggregated. So only small tables are in
-    # memory together. In the second step, counts are added.
-    merge_steps = [
-        (f"{name}_{function}", "sum" if function == "count" else function)
-        for name, function in sums
-    ]
+    merge_steps: list[tuple[str, str]] = []
+    renamed: dict[str, str] = {}
+    for name, function in sums:
+        column = f"{name}_{function}"
+        # In the second step, counts are added.
+        merging = "sum" if function == "count" else function
+        merge_steps.append((column, merging))
+        renamed[f"{column}_{merging}"] = column
     merged = pa.concat_tables(partial_sums).group_by(list(keys)).aggregate(merge_steps)
-    renamed = {
-        f"{name}_{function}_{'sum' if function == 'count' else function}": f"{name}_{function}"
-        for name, function in sums
-    }
-    rows: list[Row] = merged.rename_columns(
-        [renamed.get(name, name) for name in merged.column_names]
-    ).to_pylist()
+    names = [renamed.get(name, name) for name in merged.column_names]
+    rows: list[Row] = merged.rename_columns(names).to_pylist()
+    # Nulls come first. They cannot be compared with other values.
     return sorted(rows, key=lambda row: tuple((row[key] is not None, row[key]) for key in keys))
 
 

@@ -12,11 +12,11 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped
 
 MOST_COLLATORS: Final = 200
-"""Collators that a page shows."""
+"""The maximum number of collators that a page shows."""
 MOST_FINDINGS: Final = 200
-"""Findings that a page shows in full."""
+"""The maximum number of findings that a page shows in full."""
 MOST_UNREAD: Final = 200
-"""Unread units that a page shows."""
+"""The maximum number of unread units that a page shows."""
 
 _SHOWN: Final = (
     "id",
@@ -74,12 +74,11 @@ class Unread:
 
 def culprits(results: Results) -> Culprits:
     """Return the findings of an audit. Raises `ResultError`."""
-    parts = results.groups(schema.FINDINGS, _SHOWN)
     worst: list[Row] = []
     total = 0
     codes: Counter[tuple[str, str]] = Counter()
     blamed: dict[tuple[Chain, bytes], CollatorFindings] = {}
-    for part in parts:
+    for part in results.groups(schema.FINDINGS, _SHOWN):
         rows = part.to_pylist()
         total += len(rows)
         # Only the worst findings so far stay in memory.
@@ -87,19 +86,22 @@ def culprits(results: Results) -> Culprits:
         for row in rows:
             codes[row["severity"], row["code"]] += 1
             if row["collator"] is not None:
-                place = ((row["network"], row["chain"]), row["collator"])
-                blamed.setdefault(place, CollatorFindings(*place)).findings[row["code"]] += 1
+                chain = (row["network"], row["chain"])
+                key = row["collator"]
+                collator = blamed.setdefault((chain, key), CollatorFindings(chain, key))
+                collator.findings[row["code"]] += 1
     _count_candidates(results, blamed)
     ranked = sorted(
         blamed.values(), key=lambda entry: (-entry.findings.total(), entry.chain, entry.key)
     )
     shown_collators = tuple(ranked[:MOST_COLLATORS])
     left_out = max(len(ranked) - MOST_COLLATORS, 0)
-    counts = sorted(codes.items(), key=lambda entry: (_badness(entry[0][0]), -entry[1], entry[0]))
+    counts = [(severity, code, count) for (severity, code), count in codes.items()]
+    counts.sort(key=lambda entry: (_badness(entry[0]), -entry[2], entry))
     return Culprits(
         shown_collators,
         left_out,
-        tuple((*code, count) for code, count in counts),
+        tuple(counts),
         findings=tuple(worst),
         findings_left_out=total - len(worst),
     )

@@ -13,7 +13,7 @@ from pubsub_emulator.spark_audit.report.columns import Chain, columns
 from pubsub_emulator.spark_audit.report.series import bin_width
 
 MOST_BARS: Final = 40
-"""Bars of the chart."""
+"""The maximum number of bars in the chart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Savings, which are the bytes that proofs have less than full proofs of all subscribed items."""
+"""Savings: how many bytes proofs are smaller than full proofs of all subscribed items."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -44,9 +44,8 @@ def savings(results: Results) -> dict[Chain, Savings]:
     """
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "status", "verdict", *_FIGURES])
     witnessed = (part.filter(part["saved_pruned"].is_valid()) for part in map(valid, parts))
-    rows = grouped(
-        witnessed, PLACE, [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")]
-    )
+    sums = [(name, "sum") for name in _FIGURES]
+    rows = grouped(witnessed, PLACE, [*sums, ("proof_bytes", "count")])
     return {
         (row["network"], row["chain"]): _savings(row) for row in rows if row["unpruned_bytes_sum"]
     }
@@ -54,17 +53,17 @@ def savings(results: Results) -> dict[Chain, Savings]:
 
 def _savings(row: Row) -> Savings:
     """Return the savings of a chain from the sums of its columns."""
-    proven, _, unchanged, left_out, cached, state, net = (
-        row[f"{name}_sum"] or 0 for name in _FIGURES
-    )
+    sums = {name: row[f"{name}_sum"] or 0 for name in _FIGURES}
+    # `saved_pruned` has the bytes of every cause.
+    left_out = sums["saved_pruned"]
     return Savings(
         chain=(row["network"], row["chain"]),
         blocks=row["proof_bytes_count"],
-        full=proven + left_out,
-        proven=proven,
-        unchanged=unchanged,
-        cached=cached,
-        pruned=left_out - unchanged - cached,
-        cache_state=state,
-        cache_net=net,
+        full=sums["proof_bytes"] + left_out,
+        proven=sums["proof_bytes"],
+        unchanged=sums["saved_unchanged"],
+        cached=sums["cached_bytes"],
+        pruned=left_out - sums["saved_unchanged"] - sums["cached_bytes"],
+        cache_state=sums["cache_state_bytes"],
+        cache_net=sums["cache_net"],
     )

@@ -35,12 +35,15 @@ class Bin:
     """
 
     first: int
+    """The first relay block of the bin."""
     last: int
+    """The last relay block of the bin."""
     blocks: int
     """Valid blocks, to which all figures refer."""
     faulty: int
     """Candidates that this audit found invalid."""
     proof_bytes: int
+    """Bytes of all proofs."""
     largest: int | None
     """Bytes of the largest proof."""
     used: int | None
@@ -48,8 +51,11 @@ class Bin:
     budget: int | None
     """The smallest budget of a block."""
     cached: int | None
+    """Bytes of nodes that were in the cache, and so not in the proofs."""
     cache_state: int | None
+    """Bytes that reading the cache adds to the chain's own storage proof."""
     cache_net: int | None
+    """`cached` minus `cache_state`."""
     ref_time: int | None
     """Picoseconds of weight."""
     proof_size: int | None
@@ -62,7 +68,7 @@ class Bin:
 
     @property
     def middle(self) -> float:
-        """The position on the axis."""
+        """The position on the axis of relay blocks."""
         return (self.first + self.last) / 2
 
 
@@ -83,27 +89,25 @@ class Series:
 def bytes_over_time(results: Results, chain: Chain) -> Series:
     """Return the series of a chain. Raises `ResultError`."""
     parts = columns(results, schema.BLOCK_MEASURES, chain, _READ)
-    ends = [pc.min_max(_judged_at(part)).as_py() for part in parts()]
-    if not ends:
+    bounds = [pc.min_max(_judged_at(part)).as_py() for part in parts()]
+    if not bounds:
         return Series(1, ())
-    first = min(part_ends["min"] for part_ends in ends)
-    last = max(part_ends["max"] for part_ends in ends)
+    first = min(part_bounds["min"] for part_bounds in bounds)
+    last = max(part_bounds["max"] for part_bounds in bounds)
     width = bin_width(last - first + 1, MOST_BINS)
-    ends = [("proof_bytes", "count"), ("proof_bytes", "max"), ("used", "max"), ("budget", "min")]
-    sums = [*((name, "sum") for name in _SUMMED), *ends]
-    good = {
-        row["bin"]: row for row in grouped(map(valid, _binned(parts, first, width)), ["bin"], sums)
-    }
-    faulty = (part.filter(pc.is_valid(part["verdict"])) for part in _binned(parts, first, width))
-    bad = {row["bin"]: row for row in grouped(faulty, ["bin"], [("at", "count")])}
-    places = sorted(good.keys() | bad.keys())
-    return Series(
-        width,
-        tuple(
-            _bin(first + number * width, width, good.get(number, {}), bad=bad.get(number, {}))
-            for number in places
-        ),
+    sums = [(name, "sum") for name in _SUMMED]
+    sums += [("proof_bytes", "count"), ("proof_bytes", "max"), ("used", "max"), ("budget", "min")]
+    valid_blocks = map(valid, _binned(parts, first, width))
+    good = {row["bin"]: row for row in grouped(valid_blocks, ["bin"], sums)}
+    faulty_blocks = (
+        part.filter(pc.is_valid(part["verdict"])) for part in _binned(parts, first, width)
     )
+    bad = {row["bin"]: row for row in grouped(faulty_blocks, ["bin"], [("at", "count")])}
+    bins = tuple(
+        _bin(first + number * width, width, good.get(number, {}), bad=bad.get(number, {}))
+        for number in sorted(good.keys() | bad.keys())
+    )
+    return Series(width, bins)
 
 
 def bin_width(span: int, limit: int) -> int:
@@ -140,12 +144,18 @@ def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
 
 def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:
     """Return a bin from the sums over its valid blocks and over its faulty ones."""
-    counts = (
-        good.get("proof_bytes_count", 0),
-        bad.get("at_count", 0),
-        good.get("proof_bytes_sum", 0),
-    )
-    ends = map(good.get, ("proof_bytes_max", "used_max", "budget_min"))
     return Bin(
-        first, first + width - 1, *counts, *ends, *(good.get(f"{name}_sum") for name in _SUMMED[1:])
+        first,
+        first + width - 1,
+        blocks=good.get("proof_bytes_count", 0),
+        faulty=bad.get("at_count", 0),
+        proof_bytes=good.get("proof_bytes_sum", 0),
+        largest=good.get("proof_bytes_max"),
+        used=good.get("used_max"),
+        budget=good.get("budget_min"),
+        cached=good.get("cached_bytes_sum"),
+        cache_state=good.get("cache_state_bytes_sum"),
+        cache_net=good.get("cache_net_sum"),
+        ref_time=good.get("ref_time_sum"),
+        proof_size=good.get("proof_size_sum"),
     )
