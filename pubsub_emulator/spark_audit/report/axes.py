@@ -28,8 +28,8 @@ _LEGEND: Final = 13
 """
 MARGIN: Final = 8
 """The space around a chart."""
-_LEAST_NAME: Final = 4
-"""The least number of letters of a name that is worth showing."""
+_MIN_NAME: Final = 4
+"""The minimum number of letters to which a name is cut. A shorter piece is not shown."""
 SIZE_LABEL: Final = (
     "abs(datum.value) >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB'"
     " : abs(datum.value) >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
@@ -110,15 +110,17 @@ def blocks_axis(width: int) -> alt.Axis:
 
 def tight(bins: Sequence[Bin]) -> alt.Scale:
     """Return a scale from the first relay block of the bins to the last one."""
-    first, last = (bins[0].first, bins[-1].last) if bins else (0, 1)
+    first = bins[0].first if bins else 0
+    last = bins[-1].last if bins else 1
     return alt.Scale(domain=[first - 0.5, last + 0.5], nice=False, zero=False)
 
 
 def powers_of_two(low: int, high: int) -> list[int]:
     """Return at most seven powers of two between two sizes."""
-    powers = [1 << bit for bit in range(63) if low <= 1 << bit <= high]
-    step = -(-len(powers) // 7) or 1
-    return [power for power in powers if (power.bit_length() - 1) % step == 0]
+    exponents = [exponent for exponent in range(63) if low <= 1 << exponent <= high]
+    # The number of exponents divided by seven, rounded up.
+    step = max(-(-len(exponents) // 7), 1)
+    return [1 << exponent for exponent in exponents if exponent % step == 0]
 
 
 def steps(low: int, high: int, count: int) -> list[int]:
@@ -126,13 +128,15 @@ def steps(low: int, high: int, count: int) -> list[int]:
     step = 1
     while (high - low) // step > count:
         step *= 2
-    return list(range(-(-low // step) * step, high + 1, step))
+    # The first multiple of `step` that is not below `low`.
+    start = -(-low // step) * step
+    return list(range(start, high + 1, step))
 
 
 def row_name(network: str, rest: str, limit: int) -> str:
     """Return a name of about `limit` letters. If it is too long, the network's part is cut."""
     room = max(limit - len(rest) - 1, 1)
-    return f"{network if len(network) <= room else network[: room - 1] + '…'} {rest}"
+    return f"{_cut(network, room)} {rest}"
 
 
 def with_name(text: str, name: str | None, limit: int) -> str:
@@ -141,9 +145,14 @@ def with_name(text: str, name: str | None, limit: int) -> str:
     The name is left out if too little of it would remain.
     """
     room = limit - len(text) - 1
-    if name is None or room < min(len(name), _LEAST_NAME):
+    if name is None or room < min(len(name), _MIN_NAME):
         return text
-    return f"{text} {name if len(name) <= room else name[: room - 1] + '…'}"
+    return f"{text} {_cut(name, room)}"
+
+
+def _cut(name: str, limit: int) -> str:
+    """Return a name, or its beginning with an ellipsis, of at most `limit` letters."""
+    return name if len(name) <= limit else f"{name[: limit - 1]}…"
 
 
 def distinct(names: Sequence[str]) -> list[str]:

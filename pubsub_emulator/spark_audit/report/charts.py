@@ -67,12 +67,11 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
         .encode(x=x, y=alt.Y("bytes:Q", scale=y_scale, axis=y_axis), color=color, strokeDash=dash)
     )
     layers = [drawn]
-    faulty = [
-        (time_bin.middle, f"{_stretch(time_bin)}: {time_bin.faulty:,} invalid")
-        for time_bin in series.bins
-        if time_bin.faulty
-    ]
-    bad = [{"middle": middle, "told": f"relay blocks {text}"} for middle, text in faulty]
+    bad: list[Row] = []
+    for time_bin in series.bins:
+        if time_bin.faulty:
+            text = f"relay blocks {_stretch(time_bin)}: {time_bin.faulty:,} invalid"
+            bad.append({"middle": time_bin.middle, "told": text})
     if bad:
         ticks = alt.Chart(alt.NamedData("bad"))
         ticks = ticks.mark_point(
@@ -187,9 +186,8 @@ def cache_over_time(series: Series, width: int) -> axes.Spec:
             continue
         text = (
             f"relay blocks {_stretch(time_bin)}: spared {size(time_bin.cached)}, cost"
-            f" {size(time_bin.cache_state)}, "
+            f" {size(time_bin.cache_state)}, net {size(time_bin.cache_net or 0)}"
         )
-        text += f"net {size(time_bin.cache_net or 0)}"
         place = {
             "from": time_bin.first - 0.5,
             "to": time_bin.last + 0.5,
@@ -212,9 +210,14 @@ def cache_over_time(series: Series, width: int) -> axes.Spec:
     drawn = drawn.encode(x=x, x2="to:Q", y=y, y2=alt.datum(0), color=color, description="told:N")
     line = alt.Chart(alt.NamedData("net")).mark_line(strokeWidth=1.8)
     line = line.encode(x=alt.X("middle:Q", scale=x_scale), y=y, color=color)
-    split = {"bars": [row for row in bars if row["series"] != names[2]]}
-    split["net"] = [row for row in bars if row["series"] == names[2]]
-    return axes.finished(alt.layer(drawn, line), width, 180, **split)
+    # The net effect is drawn as a line over the bars.
+    return axes.finished(
+        alt.layer(drawn, line),
+        width,
+        180,
+        bars=[row for row in bars if row["series"] != names[2]],
+        net=[row for row in bars if row["series"] == names[2]],
+    )
 
 
 def delays(figures: Delays, width: int) -> axes.Spec:
@@ -241,7 +244,10 @@ def delays(figures: Delays, width: int) -> axes.Spec:
 
 
 def collators(ranking: Sequence[CollatorFindings], width: int, chain_names: Names) -> axes.Spec:
-    """Draw findings by collator and code. If there are too few colours, rare codes are added up."""
+    """Draw findings by collator and code.
+
+    If there are more codes than colours, the rarest codes are added up as `others`.
+    """
     shown = ranking[:_AT_ONCE]
     counts: Counter[str] = Counter()
     for collator in shown:
@@ -263,11 +269,11 @@ def collators(ranking: Sequence[CollatorFindings], width: int, chain_names: Name
     )
     for name, collator in zip(names, shown, strict=True):
         for order, code in enumerate(codes):
-            count = (
-                collator.findings[code]
-                if code in counts
-                else sum(collator.findings[other] for other in ranked[own_colors:])
-            )
+            if code in counts:
+                count = collator.findings[code]
+            else:
+                # The last entry of `codes` is `others`.
+                count = sum(collator.findings[other] for other in ranked[own_colors:])
             if count:
                 chain = called(collator.chain, chain_names)
                 text = f"{chain}, {collator.key.hex()}, {code}: {count:,}"
@@ -322,11 +328,9 @@ def _time_row(time_bin: Bin) -> Row:
 
 def _stretch(interval: Bin | Bar) -> str:
     """Return a range of numbers in words."""
-    return (
-        f"{interval.first:,}"
-        if interval.first == interval.last
-        else f"{interval.first:,} to {interval.last:,}"
-    )
+    if interval.first == interval.last:
+        return f"{interval.first:,}"
+    return f"{interval.first:,} to {interval.last:,}"
 
 
 def _named(parts: Sequence[ByteShare]) -> list[ByteShare]:
@@ -343,12 +347,10 @@ def _slab(
     room = int(part.bytes / max(tree.bytes, 1) * pixels / axes.LETTER)
     name = part.name
     short = name.removeprefix("publisher ")
-    texts = (
-        f"{name} · {size(part.bytes)}",
-        name,
-        short,
-        *(short.split(" ")[:1] if short != name else ()),
-    )
+    texts = [f"{name} · {size(part.bytes)}", name, short]
+    if short != name:
+        # Of a publisher, the ParaId alone.
+        texts.append(short.partition(" ")[0])
     label = next((text for text in texts if len(text) + 1 <= room), "")
     place = {"from": offset, "to": offset + part.bytes, "middle": offset + part.bytes / 2}
     height = {"top": level, "bottom": level + 1, "center": level + 0.5}
@@ -368,10 +370,9 @@ def _chain_name(chain: Chain, names: Names, limit: int, *, one_network: bool = F
 
     It consists of the network (unless there is only one), the ParaId, and the name.
     """
-    number = str(chain[1])
-    return axes.with_name(
-        number if one_network else axes.row_name(chain[0], number, limit), names.get(chain), limit
-    )
+    network, para = chain
+    text = str(para) if one_network else axes.row_name(network, str(para), limit)
+    return axes.with_name(text, names.get(chain), limit)
 
 
 def _collator_name(

@@ -14,7 +14,7 @@ from pubsub_emulator.pages.palette import DAY
 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _KEPT_ROLES: Final = {"graphics-symbol"}
-"""Roles of elements whose descriptions become titles, which a browser shows at the pointer."""
+"""Roles of elements whose descriptions become titles. A browser shows a title at the pointer."""
 _SILENT: Final = (
     "role",
     "aria-label",

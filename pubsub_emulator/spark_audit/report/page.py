@@ -38,7 +38,7 @@ from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import Series, bytes_over_time
 
 MOST_DRAWN: Final = 12
-"""The maximum number of chains with charts of their own. The table on the page has more chains."""
+"""The maximum number of chains with charts of their own. The page's table shows further chains."""
 
 MOST_ROWS: Final = 200
 """The maximum number of rows in the page's table of chains. The audit's own table has all."""
@@ -49,7 +49,7 @@ _STYLES: Final = ("report/report.css", "report/charts.css", "report/tables.css")
 EVIDENCE: Final = "evidence"
 """The folder with evidence beside the page."""
 _MOST_EVIDENCE: Final = 1_048_576
-"""Bytes of a finding's evidence up to which it is added to the report. The evidence of a block with
+"""The maximum size of a finding's evidence in the report, in bytes. The evidence about a block with
 a stuffed proof takes megabytes; `pubsub evidence` writes it."""
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
 """Tables that attribute bytes. Chains with rows in them are drawn before others."""
@@ -154,7 +154,10 @@ def write_report(
     page = folder / PAGE
     pictures = folder / CHARTS
     pictures.mkdir()
-    for index, group in enumerate((overall, *(part.charts for part in drawn))):
+    groups = [overall]
+    groups += [part.charts for part in drawn]
+    for index, group in enumerate(groups):
+        # The first group belongs to no chain, so it does not count.
         progress(max(len(drawn) + index - 1, 0), 2 * len(drawn))
         for chart in group.values():
             chart.write(pictures)
@@ -167,15 +170,14 @@ def _write_evidence(results: Results, all_culprits: Culprits, folder: Path) -> f
 
     Returns the ids of those that were written.
     """
-    wanted = {row["id"] for row in all_culprits.findings}
-    written: set[bytes] = set()
+    wanted = sorted({row["id"] for row in all_culprits.findings})
     if not wanted:
         return frozenset()
     folder.mkdir()
+    written: set[bytes] = set()
     for part in results.groups(schema.FINDINGS):
-        for row in part.filter(
-            pc.is_in(part["id"], pa.array(sorted(wanted), schema.HASH))
-        ).to_pylist():
+        is_wanted = pc.is_in(part["id"], pa.array(wanted, schema.HASH))
+        for row in part.filter(is_wanted).to_pylist():
             if len(row["evidence"]) <= _MOST_EVIDENCE:
                 (folder / f"{row['id'].hex()[:16]}.json").write_text(
                     finding_text(row), encoding="utf-8"
@@ -185,6 +187,7 @@ def _write_evidence(results: Results, all_culprits: Culprits, folder: Path) -> f
 
 
 def _place(row: Row) -> Chain:
+    """Return the chain that a row is about."""
     return row["network"], row["chain"]
 
 
@@ -194,14 +197,15 @@ def _ranked(results: Results) -> list[Row]:
     Chains that are not verified come first, then those with attributed bytes, then all others. In
     each of these groups, the order is by the bytes of the proofs.
     """
-    rows: set[Chain] = set()
+    attributed: set[Chain] = set()
     for part in chained.from_iterable(results.groups(table, PLACE) for table in _DRAWN_FIRST):
-        rows.update(map(_place, part.group_by(list(PLACE)).aggregate([]).to_pylist()))
+        # Grouping without sums gives each chain once.
+        attributed.update(map(_place, part.group_by(list(PLACE)).aggregate([]).to_pylist()))
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
         return (
             row["status"] != "not verified",
-            _place(row) not in rows,
+            _place(row) not in attributed,
             -row["proof_bytes"],
             _place(row),
         )
@@ -300,15 +304,13 @@ def _verdict(chains: Sequence[Row]) -> str:
     if not chains:
         return "There was no chain to audit."
     if doubtful:
-        return (
-            f"{doubtful:,} of {counted(len(chains), 'chain')} {'is' if doubtful == 1 else 'are'}"
-            " not verified."
-        )
+        verb = "is" if doubtful == 1 else "are"
+        return f"{doubtful:,} of {counted(len(chains), 'chain')} {verb} not verified."
     if not verified:
         return (
             f"Imported relay proofs of {counted(opened, 'chain')} were opened. There are no other"
             " chains."
         )
-    return (
-        "The one chain is verified." if verified == 1 else f"All {verified:,} chains are verified."
-    )
+    if verified == 1:
+        return "The one chain is verified."
+    return f"All {verified:,} chains are verified."
