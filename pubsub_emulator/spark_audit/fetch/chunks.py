@@ -36,6 +36,17 @@ _MOST_METADATA: Final = 16 * 1_048_576
 """The maximum size of unpacked metadata, in bytes."""
 
 
+class _Line(NamedTuple):
+    """A line of a chunk."""
+
+    height: int
+    """The number of its block."""
+    place: str
+    """The file and the number of the line, for messages."""
+    data: dict[str, object]
+    """The content."""
+
+
 class _Chunk(NamedTuple):
     """A file with the blocks `first` to `last`."""
 
@@ -59,9 +70,9 @@ class ChunkSource:
         self._relay = RelayHeaders(relay)
         self._chunks, self._runtimes = self._list()
         self._metadata: dict[str, Metadata] = {}
-        self._lines: Iterator[tuple[int, str, dict[str, object]]] = iter(())
-        """Height, place and content of the lines that were not read yet."""
-        self._next_line: tuple[int, str, dict[str, object]] | None = None
+        self._lines: Iterator[_Line] = iter(())
+        """The lines that were not read yet."""
+        self._next_line: _Line | None = None
         """The line that was read last, which may belong to the next range."""
         self._before: tuple[int, str] = (-1, "")
         """Height and runtime of the line before `_next_line`."""
@@ -78,25 +89,26 @@ class ChunkSource:
         self, first: int, last: int, advance: Callable[[int], None]
     ) -> list[RelayProof]:
         """Return the inherents of a range of blocks. Raises `FetchError`."""
-        if self._next_line is None or self._next_line[0] > first:
+        if self._next_line is None or self._next_line.height > first:
             self._lines = self._read(first)
             self._next_line = next(self._lines, None)
         proofs: list[RelayProof] = []
-        while self._next_line is not None and self._next_line[0] <= last:
-            height, place, line = self._next_line
-            name = _runtime_name(place, line)
+        while self._next_line is not None and self._next_line.height <= last:
+            line = self._next_line
+            height = line.height
+            name = _runtime_name(line)
             # The block was made with the runtime that the previous line names, if that line is in
             # the chunks.
-            previous = self._before
+            previous_height, previous_name = self._before
             self._before = (height, name)
             if height >= first:
                 if height != first + len(proofs):
                     raise WrongBlock(
-                        f"{place}: block {height} follows where block {first + len(proofs)} was"
-                        " expected"
+                        f"{line.place}: block {height} follows where block {first + len(proofs)}"
+                        " was expected"
                     )
-                made_with = previous[1] if previous[0] == height - 1 else name
-                proofs.append(self._proof(height, place, line, name=made_with))
+                made_with = previous_name if previous_height == height - 1 else name
+                proofs.append(self._proof(line, made_with))
                 advance(len(proofs))
             self._next_line = next(self._lines, None)
         if len(proofs) != last - first + 1:
@@ -121,8 +133,8 @@ class ChunkSource:
                 raise FetchError(f"{self._store}: {previous.path} and {chunk.path} overlap")
         return chunks, runtimes
 
-    def _read(self, first: int) -> Iterator[tuple[int, str, dict[str, object]]]:
-        """Yield height, place and content of the lines, from the chunk with block `first` on."""
+    def _read(self, first: int) -> Iterator[_Line]:
+        """Yield the lines from the chunk with block `first` on."""
         for chunk in self._chunks:
             if chunk.last < first:
                 continue
@@ -136,11 +148,8 @@ class ChunkSource:
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise FetchError(f"{place}: {error}") from None
 
-    def _line(self, chunk: _Chunk, place: str, line: bytes) -> tuple[int, str, dict[str, object]]:
-        """Return height, place and content of a line.
-
-        Raises `WrongBlock` if it is not a block of the chunk.
-        """
+    def _line(self, chunk: _Chunk, place: str, line: bytes) -> _Line:
+        """Parse a line. Raises `WrongBlock` if it is not a block of the chunk."""
         try:
             data = json.loads(line)
             height = data["height"]
@@ -151,15 +160,15 @@ class ChunkSource:
             raise WrongBlock(
                 f"{place}: block {height} is in a chunk of blocks {chunk.first} to {chunk.last}"
             )
-        return height, place, data
+        return _Line(height, place, data)
 
-    def _proof(self, height: int, place: str, line: dict[str, object], name: str) -> RelayProof:
+    def _proof(self, line: _Line, name: str) -> RelayProof:
         """Return the inherent of the block in a line, made with the runtime `name`."""
-        block = read_block(
-            place, line.get("block"), VALUES.hash(f"{place}: hash", line.get("hash"))
-        )
-        if block.header.number != height:
-            raise WrongBlock(f"{place}: block {height} has the number {block.header.number}")
+        place = line.place
+        stated_hash = VALUES.hash(f"{place}: hash", line.data.get("hash"))
+        block = read_block(place, line.data.get("block"), stated_hash)
+        if block.header.number != line.height:
+            raise WrongBlock(f"{place}: block {line.height} has the number {block.header.number}")
         metadata = self._runtime(place, name)
         source = json.dumps(
             {"chunk": place.rpartition("/blocks.jsonl.gz")[0].removeprefix(f"{self._store}/")}
@@ -180,10 +189,10 @@ class ChunkSource:
         return self._metadata[name]
 
 
-def _runtime_name(place: str, line: dict[str, object]) -> str:
+def _runtime_name(line: _Line) -> str:
     """Return the runtime that a line names, as name and version joined by a slash."""
-    version = line.get("runtimeVersion")
+    version = line.data.get("runtimeVersion")
     try:
         return f"{version['specName']}/{int(version['specVersion'])}"  # type: ignore[index]  # checked by trying
     except (KeyError, TypeError, ValueError):
-        raise WrongBlock(f"{place}: no runtimeVersion") from None
+        raise WrongBlock(f"{line.place}: no runtimeVersion") from None

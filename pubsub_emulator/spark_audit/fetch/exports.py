@@ -13,10 +13,10 @@ roots are compared with the inherents.
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
-from typing import IO, AnyStr, Final
+from typing import IO, AnyStr, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,8 +62,18 @@ class _File:
 
     table: str
     path: str
-    span: tuple[int, int] | None = field(default=None)
+    span: tuple[int, int] | None = None
     """The lowest and highest block number in the file, `None` before it was read."""
+
+
+class _PlacedRow(NamedTuple):
+    """A row that was read."""
+
+    number: int
+    """The number of the block that the row is about."""
+    place: str
+    """The file and the number of the row, for messages."""
+    row: Row
 
 
 class ExportSource:
@@ -91,23 +101,22 @@ class ExportSource:
 
     async def newest(self) -> int:
         """Return the number of the highest block in the export."""
-        return max(
-            (self._span(file)[1] for file in self._files if file.table == "blocks"), default=0
-        )
+        spans = [self._span(file) for file in self._files if file.table == "blocks"]
+        return max((highest for _, highest in spans), default=0)
 
     async def name(self) -> str | None:
-        """Return `None`: an export has ParaIds, but not names."""
+        """Return `None`, because an export has ParaIds but not names."""
         return None
 
     async def blocks(
         self, first: int, last: int, advance: Callable[[int], None]
     ) -> list[RelayProof]:
         """Return the inherents of a range of blocks. Raises `FetchError`."""
-        heads = {number: (place, row) for number, place, row in self._rows("blocks", first, last)}
+        heads = {placed.number: placed for placed in self._rows("blocks", first, last)}
         calls = {
-            number: (place, row)
-            for number, place, row in self._rows("extrinsics", first, last)
-            if (plain_name(row["section"]), plain_name(row["method"])) == _CALL
+            placed.number: placed
+            for placed in self._rows("extrinsics", first, last)
+            if (plain_name(placed.row["section"]), plain_name(placed.row["method"])) == _CALL
         }
         proofs: list[RelayProof] = []
         for number in range(first, last + 1):
@@ -117,54 +126,58 @@ class ExportSource:
                 raise WrongBlock(
                     f"{self._store}: the export has no set_validation_data of block {number}"
                 )
-            proofs.append(self._proof(number, *heads[number], *calls[number]))
+            proofs.append(self._proof(heads[number], calls[number]))
             advance(len(proofs))
         return await self._relay.with_headers(proofs)
 
-    def _rows(self, table: str, first: int, last: int) -> Iterator[tuple[int, str, Row]]:
-        """Yield number, place and content of a table's rows in a range of blocks."""
+    def _rows(self, table: str, first: int, last: int) -> Iterator[_PlacedRow]:
+        """Yield a table's rows about the blocks of a range."""
         for file in self._files:
             if file.table != table:
                 continue
             low, high = self._span(file)
             if low <= last and first <= high:
-                for number, place, row in self._read(file):
-                    if first <= number <= last:
-                        yield number, place, row
+                for placed in self._read(file):
+                    if first <= placed.number <= last:
+                        yield placed
 
     def _span(self, file: _File) -> tuple[int, int]:
         """Return the lowest and highest block number in a file, which is read at the first call."""
         if file.span is None:
-            numbers = [number for number, _, _ in self._read(file, (_NUMBER[file.table],))]
+            numbers = [placed.number for placed in self._read(file, (_NUMBER[file.table],))]
             # The span of an empty file does not overlap any range.
             file.span = (min(numbers), max(numbers)) if numbers else (U32_MAX, 0)
         return file.span
 
-    def _read(
-        self, file: _File, columns: tuple[str, ...] | None = None
-    ) -> Iterator[tuple[int, str, Row]]:
-        """Yield number, place and content of a file's rows."""
+    def _read(self, file: _File, columns: tuple[str, ...] | None = None) -> Iterator[_PlacedRow]:
+        """Yield the rows of a file. Raises `FetchError` if a column is missing."""
         wanted = columns or _COLUMNS[file.table]
         name = _NUMBER[file.table]
+        file_place = f"{self._store}/{file.path}"
         with self._store.open(file.path) as content:
-            for row_number, row in enumerate(
-                _rows_of(f"{self._store}/{file.path}", content, file.path, columns=wanted), 1
-            ):
-                place = f"{self._store}/{file.path}: row {row_number}"
+            rows = _rows_of(file_place, content, file.path, columns=wanted)
+            for row_number, row in enumerate(rows, 1):
+                place = f"{file_place}: row {row_number}"
                 for column in wanted:
                     if column not in row:
                         raise FetchError(f"{place} has no {column}")
-                yield VALUES.number(f"{place}: {name}", row[name]), place, row
+                yield _PlacedRow(VALUES.number(f"{place}: {name}", row[name]), place, row)
 
-    def _proof(self, number: int, place: str, head: Row, where: str, call: Row) -> RelayProof:
-        """Return the inherent of a block from its row and the row of its call."""
-        data = _params(where, call["params"])
+    def _proof(self, placed_head: _PlacedRow, placed_call: _PlacedRow) -> RelayProof:
+        """Return the inherent of a block from its row and the row of its call.
+
+        Raises `WrongBlock` if a value is missing or wrong, or if the two rows contradict each
+        other.
+        """
+        number, place, head = placed_head
+        _, call_place, call = placed_call
+        data = _params(call_place, call["params"])
         validation = _inside(data, "validationData") or data
         relay_parent = VALUES.number(
-            f"{where}: relayParentNumber", _inside(validation, "relayParentNumber")
+            f"{call_place}: relayParentNumber", _inside(validation, "relayParentNumber")
         )
         root = VALUES.hash(
-            f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")
+            f"{call_place}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")
         )
         stated = (head["relay_block_number"], head["relay_state_root"])
         if all(value is not None and value != "" for value in stated):
@@ -179,7 +192,8 @@ class ExportSource:
         nodes = _inside(data, "trieNodes")
         if not isinstance(nodes, list):
             raise WrongBlock(
-                f"{where}: params of block {number} have no trie nodes: the export has no proofs"
+                f"{call_place}: params of block {number} have no trie nodes: the export has no"
+                " proofs"
             )
         max_pov = _inside(validation, "maxPovSize")
         return RelayProof(
@@ -191,15 +205,18 @@ class ExportSource:
             state_root=VALUES.hash(f"{place}: state_root", head["state_root"]),
             relay_parent=RelayBlockNumber(relay_parent),
             relay_root=root,
-            max_pov=None if max_pov is None else VALUES.number(f"{where}: maxPovSize", max_pov),
+            max_pov=None
+            if max_pov is None
+            else VALUES.number(f"{call_place}: maxPovSize", max_pov),
             proof=tuple(
-                VALUES.hex(f"{where}: trieNodes[{index}]", node) for index, node in enumerate(nodes)
+                VALUES.hex(f"{call_place}: trieNodes[{index}]", node)
+                for index, node in enumerate(nodes)
             ),
             downward=VALUES.downward(
-                f"{where}: downwardMessages", _inside(data, "downwardMessages")
+                f"{call_place}: downwardMessages", _inside(data, "downwardMessages")
             ),
             horizontal=VALUES.horizontal(
-                f"{where}: horizontalMessages", _inside(data, "horizontalMessages")
+                f"{call_place}: horizontalMessages", _inside(data, "horizontalMessages")
             ),
             source=json.dumps({"export": str(self._store)}),
             block_time=_time(place, head["block_time"]),
@@ -231,9 +248,9 @@ def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]
                         raise FetchError(f"{place}: a line is not an object")
                     yield row
     except (pa.ArrowException, TooLarge, csv.Error, ValueError, RecursionError) as error:
-        raise FetchError(
-            f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}"
-        ) from None
+        lines = str(error).splitlines()
+        problem = lines[0] if lines else type(error).__name__
+        raise FetchError(f"{place}: {problem}") from None
 
 
 def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
@@ -245,7 +262,10 @@ def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
 
 
 def _params(place: str, params: object) -> object:
-    """Return the parameters of a call. If they are a text, as in some exports, parse it as JSON."""
+    """Return the parameters of a call.
+
+    In some exports, they are a text in JSON. Raises `WrongBlock` if the text is not JSON.
+    """
     if not isinstance(params, str):
         return params
     try:
@@ -257,11 +277,11 @@ def _params(place: str, params: object) -> object:
 def _inside(data: object, name: str, depth: int = 8) -> object:
     """Return the value of the first field of this name, `None` if there is no such field.
 
-    Nested objects are searched as well, down to `depth` levels.
-
-    Names are compared without case and underscores, since exports differ in them.
+    Nested objects are searched as well, down to `depth` levels. Names are compared without case and
+    underscores, since exports differ in them.
     """
     if isinstance(data, list):
+        # Only a list at the top is searched: a list of arguments. Lists inside of it are not.
         data = {str(index): value for index, value in enumerate(data)}
     if not isinstance(data, dict) or depth == 0:
         return None

@@ -8,7 +8,7 @@ the same command continues after an interruption.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
@@ -38,10 +38,7 @@ class BlockSource(Protocol):
     chain: ParaId
 
     async def newest(self) -> int:
-        """Return the number of the last finalized block.
-
-        Raises `FetchError`.
-        """
+        """Return the number of the last finalized block. Raises `FetchError`."""
 
     async def name(self) -> str | None:
         """Return the chain's name, `None` if the source has none. Call it after `blocks`."""
@@ -95,14 +92,13 @@ async def fetch(
         raise FetchError("block 0 has no inherent: ranges begin at block 1")
     if not 1 <= wanted.unit <= MOST_IN_UNIT:
         raise FetchError(f"a unit has 1 to {MOST_IN_UNIT:,} blocks")
-    newest = await source.newest() if wanted.last is None else wanted.last
-    if newest < wanted.first:
-        raise FetchError(f"block {wanted.first} comes after block {newest}, the last of the range")
+    last = await source.newest() if wanted.last is None else wanted.last
+    if last < wanted.first:
+        raise FetchError(f"block {wanted.first} comes after block {last}, the last of the range")
     out = open_store(address)
     present = Present.of(out)
     rows = present.imported(["number", "block", "parent"], source.network, source.chain)
-    known: Known = {row["number"]: (row["block"], row["parent"]) for row in rows}
-    last = newest
+    known: Known = {row["number"]: _HashAndParent(row["block"], row["parent"]) for row in rows}
     missing = list(_units(known, wanted.first, last, size=wanted.unit))
     if wanted.last is not None and missing:
         # A block that is not finalized must not become part of a history.
@@ -125,13 +121,12 @@ async def fetch(
         # Some sources know the name only after the first blocks were read.
         if not done and (name := await source.name()) is not None:
             write_names(out, source.network, {int(source.chain): name})
-        known.update({proof.number: (proof.block, proof.parent) for proof in proofs})
         for proof in proofs:
+            known[proof.number] = _HashAndParent(proof.block, proof.parent)
             proof_bytes += sum(map(len, proof.proof))
-        differing += sum(
-            proof.relay_header is not None and proof.relay_header.storage_root != proof.relay_root
-            for proof in proofs
-        )
+            header = proof.relay_header
+            if header is not None and header.storage_root != proof.relay_root:
+                differing += 1
         done += len(proofs)
         advance(done, total)
     return Fetched(
@@ -145,8 +140,16 @@ async def fetch(
     )
 
 
-Known = dict[int, tuple[Hash | None, Hash | None]]
-"""Hash and parent of each block in the history, by number."""
+class _HashAndParent(NamedTuple):
+    """The hashes by which a block in the history joins its neighbours, `None` if not known."""
+
+    hash: Hash | None
+    parent: Hash | None
+    """The hash of the block before it."""
+
+
+Known = dict[int, _HashAndParent]
+"""Blocks in the history by number."""
 
 
 def _units(known: Known, first: int, last: int, size: int) -> Iterator[tuple[int, int]]:
@@ -170,13 +173,14 @@ def _check_joins(source: BlockSource, proofs: list[RelayProof], known: Known) ->
     """
     hashes = {proof.number: proof.block for proof in proofs}
     named = {proof.number: proof.parent for proof in proofs}
-    following = max(named) + 1
     joins = [(number, f"block {number}", parent) for number, parent in named.items()]
-    joins.append(
-        (following, f"block {following} of the history", known.get(following, (None, None))[1])
-    )
+    following = max(named) + 1
+    if following in known:
+        joins.append((following, f"block {following} of the history", known[following].parent))
     for number, child, parent in joins:
-        previous = hashes.get(number - 1) or known.get(number - 1, (None, None))[0]
+        previous = hashes.get(number - 1)
+        if previous is None and number - 1 in known:
+            previous = known[number - 1].hash
         if previous is not None and parent is not None and previous != parent:
             raise WrongBlock(
                 f"{source.network} {source.chain}: {child} names 0x{parent.hex()} as its parent,"
