@@ -65,7 +65,7 @@ class _Endpoint:
     last_error: str = ""
     """The error because of which it rests."""
     next_at: float = 0.0
-    """The earliest time for the next request, if there is a rate."""
+    """The earliest time of the event loop for the next request, if there is a rate."""
 
     async def call(self, method: str, params: Sequence[object]) -> object:
         """Send a request as soon as the limits allow it, and return the answer.
@@ -122,7 +122,7 @@ class Endpoints:
         self,
         urls: Sequence[str],
         limits: RequestRate,
-        resting: Callable[[str], None] = lambda _said: None,
+        resting: Callable[[str], None] = lambda _reason: None,
     ) -> None:
         if not urls:
             raise FetchError("no node is given")
@@ -208,7 +208,10 @@ class Endpoints:
         question.errors[url] = problem
 
     async def _choose(self, question: _Question, only: str | None, method: str) -> _Endpoint:
-        """Return the node to ask next. Waits if all nodes rest."""
+        """Return the node to ask next, after waiting if all nodes rest.
+
+        Raises `WrongBlock` if every node has refused the question too often.
+        """
         allowed = (node for node in self._nodes if only in {None, node.rpc.url})
         candidates = [node for node in allowed if question.refusals.get(node.rpc.url, 0) < REFUSALS]
         if not candidates:

@@ -92,11 +92,12 @@ class _Call:
 
 def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[str, _Call]]:
     """Yield the two inherents, if they are in the block, with their names."""
-    wanted = {
-        located[0]: (f"{pallet}.{call}", located[1])
-        for pallet, call in (("ParachainSystem", "set_validation_data"), ("Timestamp", "set"))
-        if (located := _call(metadata, pallet, call)) is not None
-    }
+    wanted: dict[bytes, tuple[str, tuple[Field, ...]]] = {}
+    for pallet, call in (("ParachainSystem", "set_validation_data"), ("Timestamp", "set")):
+        located = _call(metadata, pallet, call)
+        if located is not None:
+            index, fields = located
+            wanted[index] = (f"{pallet}.{call}", fields)
     if not any(name.startswith("ParachainSystem") for name, _ in wanted.values()):
         raise ScaleError(
             "the runtime is not a parachain's: it has no call ParachainSystem.set_validation_data"
@@ -122,12 +123,10 @@ def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Fiel
     Returns `None` if the runtime has no such call.
     """
     pallet_metadata = metadata.pallets.get(pallet)
-    kind = (
-        None
-        if pallet_metadata is None or pallet_metadata.calls is None
-        else metadata.types.get(pallet_metadata.calls)
-    )
-    if pallet_metadata is None or not isinstance(kind, Enum):
+    if pallet_metadata is None or pallet_metadata.calls is None:
+        return None
+    kind = metadata.types.get(pallet_metadata.calls)
+    if not isinstance(kind, Enum):
         return None
     for index, variant in kind.variants.items():
         if variant.name == call:
@@ -136,7 +135,10 @@ def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Fiel
 
 
 def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: int = 0) -> None:
-    """Read fields and add them to `parts`. Structs with named fields are read field by field."""
+    """Read fields and add them to `parts`. Structs with named fields are read field by field.
+
+    `path` begins the paths of the fields. Raises `ScaleError`.
+    """
     walk.step()
     if depth > MAX_DEPTH:
         raise ScaleError(f"a type is nested deeper than {MAX_DEPTH}")
@@ -166,7 +168,7 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
             value = encoded
         else:
             value = read(walk, field.type)
-        parts[name] = value, reader.data[start : reader.pos]
+        parts[name] = (value, reader.data[start : reader.pos])
 
 
 def _proof(  # noqa: PLR0917  # as `relay_proof`

@@ -114,9 +114,8 @@ class NodeBlockSource:
         )
         urls_by_hash: dict[Hash, list[str]] = {}
         problems: list[str] = []
-        for url, answer in zip(
-            urls, await asyncio.gather(*asked, return_exceptions=True), strict=True
-        ):
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for url, answer in zip(urls, answers, strict=True):
             if not isinstance(answer, BaseException):
                 urls_by_hash.setdefault(answer, []).append(url)
             elif len(urls) == 1 and not isinstance(answer, WrongBlock):
@@ -124,11 +123,11 @@ class NodeBlockSource:
             else:
                 problems.append(str(answer))
         if len(urls_by_hash) > 1:
-            answers = "; ".join(
-                f"0x{block_hash.hex()} at {', '.join(urls)}"
-                for block_hash, urls in urls_by_hash.items()
+            shown = "; ".join(
+                f"0x{block_hash.hex()} at {', '.join(agreeing)}"
+                for block_hash, agreeing in urls_by_hash.items()
             )
-            raise WrongBlock(f"the nodes disagree about block {number}: {answers}")
+            raise WrongBlock(f"the nodes disagree about block {number}: {shown}")
         if not urls_by_hash:
             raise WrongBlock("; ".join(problems))
         return next(iter(urls_by_hash))
@@ -145,7 +144,7 @@ class NodeBlockSource:
             return None
 
     async def _block(self, number: int, wanted: Hash) -> RawBlock:
-        """Return a block by its hash, checked for its number."""
+        """Return a block by its hash. Raises `WrongBlock` if it has another number."""
 
         def check(url: str, answer: object) -> RawBlock:
             place = f"{url}: block {number}"
@@ -168,9 +167,10 @@ class NodeBlockSource:
         without an upgrade costs two requests. An upgrade is found by bisection.
         """
         names: dict[int, str] = {}
+        """Names by index in `blocks`."""
 
         async def fill(low: int, high: int) -> None:
-            """Find the runtimes of the blocks from `low` to `high`."""
+            """Find the runtimes of the blocks with the indexes `low` to `high`."""
             for index in (low, high):
                 if index not in names:
                     names[index] = await self._runtime(blocks[index])
@@ -224,7 +224,7 @@ class NodeBlockSource:
         try:
             return await self.nodes.ask(check, method, parent)
         except WrongBlock as error:
-            problem = "no node provides the runtime of block"
             raise WrongBlock(
-                f"{problem} {number}; one that keeps old states (an archive node) does: {error}"
+                f"no node provides the runtime of block {number}; one that keeps old states (an"
+                f" archive node) does: {error}"
             ) from None
