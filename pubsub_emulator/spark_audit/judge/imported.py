@@ -5,11 +5,12 @@ The relay proof is opened and its bytes are attributed.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.row import Row
@@ -43,8 +44,16 @@ _FOREIGN: Final = (
     "extrinsics",
 )
 """Columns of `blocks` that only a judged candidate has."""
-_UNPLACED: Final = "below no node of the proof: the chain may have stored those"
-"""The end of a finding's detail about nodes that a key may need."""
+
+
+class _Unneeded(NamedTuple):
+    """Nodes of a proof that do not belong to a known key, and the finding about them."""
+
+    nodes: tuple[Hash, ...]
+    code: str
+    severity: Severity
+    detail: str
+    """The end of the finding's detail, after the number of nodes and their bytes."""
 
 
 def judge_imported(
@@ -128,27 +137,28 @@ def _unneeded_nodes(
     The severity is `warning` for nodes that cannot belong to any key, and `info` for nodes that may
     belong to one, because the chain may have stored the nodes above them.
     """
-    kinds = {part.kind: part for part in attribution.parts}
-    for kind, nodes, code, severity, description in (
-        (
-            "unread",
-            attribution.unread,
-            findings.UNREAD_NODES,
-            Severity.WARNING,
-            "that no key needs",
-        ),
-        ("unplaced", attribution.unplaced, findings.UNPLACED_NODES, Severity.INFO, _UNPLACED),
-    ):
-        if kind in kinds:
-            evidence = figures_evidence({**proof_figures, kind: [node.hex() for node in nodes]})
-            part = kinds[kind]
-            yield place.finding(
-                row,
-                code,
-                severity,
-                evidence=evidence,
-                detail=f"{part.nodes} nodes, {part.weight} bytes {description}",
-            )
+    unread = _Unneeded(
+        attribution.unread, findings.UNREAD_NODES, Severity.WARNING, detail="that no key needs"
+    )
+    unplaced = _Unneeded(
+        attribution.unplaced,
+        findings.UNPLACED_NODES,
+        Severity.INFO,
+        detail="below no node of the proof: the chain may have stored those",
+    )
+    parts = {part.kind: part for part in attribution.parts}
+    for kind, group in (("unread", unread), ("unplaced", unplaced)):
+        part = parts.get(kind)
+        if part is None:
+            continue
+        hashes = [node_hash.hex() for node_hash in group.nodes]
+        yield place.finding(
+            row,
+            group.code,
+            group.severity,
+            evidence=figures_evidence({**proof_figures, kind: hashes}),
+            detail=f"{part.nodes} nodes, {part.weight} bytes {group.detail}",
+        )
 
 
 def _foreign_columns(place: Place, row: Row) -> Iterator[Fault]:
