@@ -151,7 +151,7 @@ def audit(
     `engine` is `auto`, `python` (this process), `pool` (processes of this machine) or `spark` (with
     `master`). `progress` is called with the state of the work.
 
-    - `thresholds`: the figures from which on a pattern of behaviour is a finding.
+    - `thresholds`: the minimum figures with which a pattern of behaviour is a finding.
     - `trusted`: hashes, in hex, of headers at which a chain may start besides its genesis.
     - `head`: the head, in hex, that the history must have.
     - `fail_on`: the lowest severity that makes the exit code 1 or 5. With `None`, findings do not
@@ -237,13 +237,12 @@ def _ensure_rules(store: Store, given: Rules) -> None:
     recorded = _rules_in(store)
     if recorded is None or recorded == given.digest:
         return
-    recorded_as = f"the rules 0x{recorded.hex()}" if recorded else "the shipped rules"
-    digest = given.digest
-    given_as = (
-        f"{given.path} is 0x{digest.hex()}"
-        if digest
-        else "no rules are given; `--rules` names their file"
-    )
+    recorded_as = "the shipped rules"
+    if recorded:
+        recorded_as = f"the rules 0x{recorded.hex()}"
+    given_as = "no rules are given; `--rules` names their file"
+    if given.digest:
+        given_as = f"{given.path} is 0x{given.digest.hex()}"
     raise RulesError(f"{store}: the history was made with {recorded_as}, and {given_as}")
 
 
@@ -282,6 +281,7 @@ class _Summary:
         }
 
     def digests(self) -> dict[str, str]:
+        """Return, by table, the digest of the rows in hex."""
         return {table.name: digest_rows(table, rows).hex() for table, rows in self.tables().items()}
 
     def written(self, digests: Mapping[str, str]) -> Iterable[tuple[schema.Table, str, list[Row]]]:
@@ -307,10 +307,11 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
     chains: list[Row] = []
     notes: list[Row] = []
     incomplete = 0
-    unnamed: list[Fault] = []
+    name_faults: list[Fault] = []
     for name in sorted(rounds.networks):
         names, fault = read_names(rounds.history, name)
-        unnamed += [] if fault is None else [fault]
+        if fault is not None:
+            name_faults.append(fault)
         account = rounds.networks[name].account
         for number in sorted(account.chains):
             row, chain_notes, is_incomplete = judge_chain(
@@ -324,7 +325,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
             notes += chain_notes
             if is_incomplete:
                 incomplete += 1
-    unread = [*rounds.read_errors(), *(fault.row() for fault in unnamed)]
+    unread = [*rounds.read_errors(), *(fault.row() for fault in name_faults)]
     read_errors = {encode_row(schema.READ_ERRORS, row): row for row in unread}
     rounds.watch(AuditProgress("summary", 1, 1))
     return _Summary(chains, notes, list(read_errors.values()), incomplete=incomplete)
@@ -347,28 +348,12 @@ def _finish(
     for severity, code, count in _findings(rounds.networks, summary):
         severities[severity] += count
         codes[code] = codes.get(code, 0) + count
-    bad = any(
-        severities[severity.value]
-        for severity in Severity
-        if fail_on is not None and severity.at_least(fail_on)
-    )
     uncommitted = rounds.uncommitted()
-    # Data files without a single manifest mean that all manifests were lost.
-    manifests_lost = uncommitted > 0 and not rounds.networks
-    all_verified = (
-        not summary.read_errors
-        and not manifests_lost
-        and all(row["status"] != "not verified" for row in summary.chains)
-    )
-    data_missing = summary.read_errors or summary.incomplete
     heads = {name: ledger.account.head or "" for name, ledger in rounds.networks.items()}
     head = None if rounds.faults or rounds.lost or not heads else head_of(heads)
-    if bad:
-        exit_code = BOTH if data_missing else FINDINGS
-    elif all_verified:
-        exit_code = CLEAN
-    else:
-        exit_code = INCOMPLETE
+    # Data files without a single manifest mean that all manifests were lost.
+    manifests_lost = uncommitted > 0 and not rounds.networks
+    exit_code = _exit_code(summary, severities, fail_on, manifests_lost=manifests_lost)
     figures: dict[str, Any] = {
         name: sum(row[name] for row in summary.chains)
         for name in ("candidates", "judged", "proof_bytes")
@@ -385,6 +370,9 @@ def _finish(
     tasks = sum(ledger.account.tasks for ledger in rounds.networks.values())
     units = {"judged": rounds.judged, "skipped": tasks - rounds.judged}
     seconds = time.monotonic() - started
+    candidates_per_second = None
+    if rounds.judged:
+        candidates_per_second = round(rounds.candidates / max(rounds.seconds, 1e-3), 1)
     report = {
         **figures,
         "verifier": VERSION,
@@ -393,9 +381,7 @@ def _finish(
         "segments": sum(ledger.account.segments for ledger in rounds.networks.values()),
         "seconds": round(seconds, 3),
         "units": units,
-        "candidates_per_second": round(rounds.candidates / max(rounds.seconds, 1e-3), 1)
-        if rounds.judged
-        else None,
+        "candidates_per_second": candidates_per_second,
         "uncommitted_files": uncommitted,
         "chains": [
             {**row, "end": None if row["end"] is None else row["end"].hex()}
@@ -417,6 +403,34 @@ def _finish(
         seconds=seconds,
         report=report,
     )
+
+
+def _exit_code(
+    summary: _Summary,
+    severities: Mapping[str, int],
+    fail_on: Severity | None,
+    *,
+    manifests_lost: bool,
+) -> int:
+    """Return the exit code of a finished audit (AU-7).
+
+    `severities` has the number of findings by severity. With a `fail_on` of `None`, they do not
+    count. `manifests_lost` says that the history has data files, but no manifests.
+    """
+    has_findings = any(
+        severities[severity.value]
+        for severity in Severity
+        if fail_on is not None and severity.at_least(fail_on)
+    )
+    if has_findings:
+        data_missing = summary.read_errors or summary.incomplete
+        return BOTH if data_missing else FINDINGS
+    all_verified = (
+        not summary.read_errors
+        and not manifests_lost
+        and all(row["status"] != "not verified" for row in summary.chains)
+    )
+    return CLEAN if all_verified else INCOMPLETE
 
 
 def _replaced(
@@ -441,7 +455,7 @@ def _replaced(
 
 
 def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Iterable[Sequence[Any]]:
-    """Yield severity, code and number of findings. A pair of severity and code may be repeated."""
+    """Yield severity, code and number of findings. The same severity and code may come again."""
     for ledger in networks.values():
         yield from ledger.account.counts
         for fold in ledger.account.folds:
@@ -453,7 +467,7 @@ def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Itera
 def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -> str:
     """Return one digest over the canonical rows of all tables, however the work was split.
 
-    The parts are the running digests of each network's segments and of its chains' folds, and the
+    It covers the running digests of each network's segments and of its chains' folds, and the
     digests of the rows about whole chains.
     """
     body: list[list[object]] = []
