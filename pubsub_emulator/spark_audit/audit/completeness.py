@@ -26,17 +26,17 @@ def judge_chain(
     faults: Sequence[Fault],
     lost: Sequence[Fault] = (),
 ) -> tuple[Row, list[Row], bool]:
-    """Return a chain's row of `chains`, findings about the chain, and whether data is missing.
+    """Return a chain's row of `chains`, findings about the chain, and whether data are missing.
 
     `trusted` holds hashes of headers, in hex, at which a chain may start although they are not its
     genesis. `faults` are damaged manifests. They count against every chain of their network
     (against all chains if the network is unknown), since such a manifest may name segments that no
     other manifest mentions. `lost` are manifests that an earlier audit read and that are gone.
 
-    A chain that misbehaved (findings of severity `error`, or a segment that does not end where the
-    next one starts) is "not verified". If its data is complete, the third value is false all the
-    same (AU-1, AU-7, AU-13). A chain that has only imported proofs cannot be verified. At best its
-    status is "opened", and it may have gaps.
+    A chain is "not verified" if data are missing or if it misbehaved (findings of severity `error`,
+    or a segment that does not end where the next one starts). Misbehaviour alone does not count as
+    missing data (AU-1, AU-7, AU-13). A chain that has only imported proofs cannot be verified. At
+    best its status is "opened", and it may have gaps.
     """
     chain = network.chains[number]
     notes: list[Row] = []
@@ -45,29 +45,14 @@ def judge_chain(
     lost_manifests = [
         f"{fault.path}: {fault.error}" for fault in lost if fault.network == network.network
     ]
-    if not imported or lost_manifests:
-        missing = [*lost_manifests, *([] if imported else _missing(network, chain))]
-        if missing:
-            detail = (
-                f"{missing[0]}, and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
-            )
-            reasons += missing[:_MOST_REASONS]
-            evidence = figures_evidence(
-                {"missing": missing[:_MOST_SHOWN], "segments": network.segments}
-            )
-            notes.append(
-                finding_row(
-                    (network.network, number),
-                    findings.MISSING_SEGMENT,
-                    Severity.INFO,
-                    subject=b"",
-                    evidence=evidence,
-                    detail=detail,
-                    place={},
-                )
-            )
-        if chain.segments and not imported:
-            reasons += _start(network, number, trusted, notes=notes)
+    missing = list(lost_manifests)
+    if not imported:
+        missing += _missing(network, chain)
+    if missing:
+        reasons += missing[:_MOST_REASONS]
+        notes.append(_missing_finding(network, number, missing))
+    if chain.segments and not imported:
+        reasons += _start(network, number, trusted, notes=notes)
     reasons += [
         f"{fault.path}: {fault.error}"
         for fault in faults
@@ -117,6 +102,23 @@ def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
     if chain.last < network.last:
         reasons.append(f"it ends with segment {chain.last}, its network goes on to {network.last}")
     return reasons
+
+
+def _missing_finding(network: NetworkAccount, number: int, missing: Sequence[str]) -> Row:
+    """Return the finding `MissingSegment` about a chain, with a reason for each gap."""
+    detail = missing[0]
+    if len(missing) > 1:
+        detail = f"{missing[0]}, and {len(missing) - 1} more"
+    evidence = figures_evidence({"missing": missing[:_MOST_SHOWN], "segments": network.segments})
+    return finding_row(
+        (network.network, number),
+        findings.MISSING_SEGMENT,
+        Severity.INFO,
+        subject=b"",
+        evidence=evidence,
+        detail=detail,
+        place={},
+    )
 
 
 def _start(

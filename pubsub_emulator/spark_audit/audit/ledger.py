@@ -59,11 +59,11 @@ class NetworkLedger:
         Files are named by their content and never changed; `Rounds.tidy` removes the old ones.
         Raises `OSError`.
         """
+        pending = list(receipts)
         last_page = _read_page(store, self.pages[-1]) if self.pages else []
-        has_room = 0 < len(last_page) < PAGE
-        if has_room:
+        if 0 < len(last_page) < PAGE:
             self.pages.pop()
-        pending = [*(last_page if has_room else ()), *receipts]
+            pending = [*last_page, *receipts]
         for start in range(0, len(pending), PAGE):
             page = pending[start : start + PAGE]
             data = zlib.compress(canonical_json(page), 1)
@@ -135,8 +135,10 @@ class AuditLedger:
         try:
             body: JsonObject = unsealed(store.read(LEDGER))
             known = {name: Known(**manifests) for name, manifests in body["known"].items()}
+            if body["format"] == _FORMAT - 1:
+                return AuditLedger(basis, known=known)
             if body["format"] != _FORMAT:
-                return AuditLedger(basis, known=known if body["format"] == _FORMAT - 1 else {})
+                return AuditLedger(basis)
             networks = {
                 name: NetworkLedger(
                     NetworkAccount.from_json(stored["account"]),

@@ -63,10 +63,10 @@ from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_he
 from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
 ROUND: Final = 512
-"""The least number of segments in a round, approximately."""
+"""The approximate minimum number of segments in a round."""
 ROUND_OF_CORE: Final = 4
-"""The least number of segments per core in a round. With fewer, most cores would be idle while the
-last long task of a round runs."""
+"""The minimum number of segments per core in a round. With fewer segments, most cores would be idle
+while the last long task of a round runs."""
 FOLDED: Final = 256
 """Segments times chains in a fold, approximately. If a round has few segments of a network, a fold
 has more chains."""
@@ -253,6 +253,7 @@ class Rounds:
             if previous is not None and judged is not None:
                 self._keep(whole=False)
         if not self._names:
+            # A progress display shows the phase even if there is nothing to judge.
             self.watch(AuditProgress("verify", 0, 0))
         self.tables.flush(self._pack)
         if not is_remote(self.out.uri):
@@ -314,19 +315,13 @@ class Rounds:
         )
         for name, ledger in self.networks.items():
             ledger.listing = "" if self._unsure & {None, name} else sums[name]
+        networks = dict(self.networks)
         # A complete run drops networks that are not in the history any more.
-        unreached = (
-            {}
-            if whole
-            else {
-                name: ledger
-                for name, ledger in self.ledger.networks.items()
-                if name not in self.networks
-            }
-        )
+        if not whole:
+            networks = self.ledger.networks | networks
         AuditLedger(
             self.ledger.basis,
-            {**unreached, **self.networks},
+            networks,
             self.tables.to_json(),
             whole=whole,
             known=self.ledger.known,
@@ -356,6 +351,7 @@ class Rounds:
             self._result_files.pop(path, None)
 
     def _remove(self, paths: Iterable[str]) -> None:
+        """Remove files of the output, on the engine if it runs and the output is remote."""
         removed = list(paths)
         for path in removed:
             self._result_files.pop(path, None)
@@ -676,11 +672,11 @@ class Rounds:
         chains = sorted(distinct)
         segments = len({receipt["segment"] for receipt in receipts})
         size = max(FOLDED // segments, 1)
-        yield from (
-            tuple(chains[start : start + size]) for start in range(0, max(len(chains), 1), size)
-        )
+        for start in range(0, max(len(chains), 1), size):
+            yield tuple(chains[start : start + size])
 
     def _folds_of(self, network: str) -> list[results.FoldReceipt]:
+        """Return the receipts of a network's last folds, an empty list if there are none."""
         ledger = self.networks.get(network)
         return [] if ledger is None else ledger.account.folds
 
@@ -779,12 +775,13 @@ class Rounds:
                 ]
             ledger.account.add(commit, segment_receipts)
             ledger.account.surplus += self.listing.surplus(commit)
-            paths = {entry.path for entry in commit.files}
-            ledger.account.odd += sum(place_of(path) is None for path in paths)
-            unread = [entry for entry in commit.files if entry.path not in judged.claimed]
-            faults = list(
-                chained.from_iterable(check_file(self.history, entry) for entry in unread)
+            ledger.account.odd += sum(
+                place_of(path) is None for path in {entry.path for entry in commit.files}
             )
+            faults: list[Fault] = []
+            for entry in commit.files:
+                if entry.path not in judged.claimed:
+                    faults += check_file(self.history, entry)
             ledger.account.read_errors += [fault.row() for fault in faults]
             # A manifest may name files in another segment's folder. A change of such a file would
             # not show in this segment's part of the listing.
