@@ -33,7 +33,7 @@ from pubsub_emulator.trie import MissingNode, read_proof
 TOP: Final = b""
 """The key that represents the top trie among storage keys of child tries."""
 
-_LEAST_HASHED: Final = 32
+_MIN_HASHED: Final = 32
 """The size of the smallest node that is referred to by its hash, in bytes. Smaller nodes are
 encoded inside of their parents."""
 
@@ -75,8 +75,8 @@ class Attribution:
     nodes: int
     """Nodes of the proof, repetitions included."""
     weight: int
-    """Bytes of the proof, repetitions included. As in a block, each node has its length before
-    it."""
+    """Bytes of the proof, repetitions included. As in a block, the length of each node counts as
+    well."""
     node_bytes: int
     """Bytes of the nodes alone, without their lengths."""
     unplaced: tuple[Hash, ...] = ()
@@ -99,6 +99,7 @@ class _Ledger:
     """The keys that need each node of a proof."""
 
     nodes: Mapping[Hash, bytes]
+    """The nodes of the proof by hash."""
     users: dict[Hash, list[Place]] = field(default_factory=dict)
     """By node, the keys that need it."""
     paths: dict[Place, _Path] = field(default_factory=dict)
@@ -125,8 +126,9 @@ class _Ledger:
         else:
             state = "not proven"
         self.paths[place] = _Path(tuple(path), is_requested, state, value=value)
-        for node_hash in path if is_requested else ():
-            self.users.setdefault(node_hash, []).append(place)
+        if is_requested:
+            for node_hash in path:
+                self.users.setdefault(node_hash, []).append(place)
 
 
 def attribute(
@@ -151,17 +153,21 @@ def attribute(
     ledger = _Ledger({blake2_256(node): node for node in node_list})
     tries = _tries(root, ledger.nodes)
     top = tries[TOP][1].entries
-    usual_keys = {*usual, *(key for key in top if is_usual(key) or is_child_root(key))}
+    usual_keys = set(usual)
+    usual_keys.update(key for key in top if is_usual(key) or is_child_root(key))
     # Usual keys come first. Any other key counts as requested only if it needs a node that the
     # usual keys do not need.
     for key in sorted(usual_keys):
         ledger.add(root, (TOP, key), top, usual=True)
     for child, (trie_root, opened) in tries.items():
-        other_keys = sorted(opened.entries.keys() - (usual_keys if child == TOP else ()))
+        other_keys = set(opened.entries)
+        if child == TOP:
+            other_keys -= usual_keys
+        ordered = sorted(other_keys)
         # The deepest key was requested. Others on the way to it may be in the proof by chance.
         if absences:
-            other_keys.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
-        for key in other_keys:
+            ordered.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
+        for key in ordered:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
     for key in needed:
         ledger.paths.setdefault((TOP, key), _Path((), True, "not proven", value=None))
@@ -265,23 +271,20 @@ def _attribution(
             )
         )
     unreached = [node_hash for node_hash in unneeded if node_hash not in reached]
-    # Stored nodes cannot lead to a very small node, because it is not referred to by its hash.
-    unplaced = [
-        node_hash
-        for node_hash in unreached
-        if cached and len(ledger.nodes[node_hash]) >= _LEAST_HASHED
-    ]
+    unplaced: list[Hash] = []
+    unread: list[Hash] = []
+    for node_hash in unreached:
+        # Stored nodes cannot lead to a very small node, because it is not referred to by its hash.
+        if cached and len(ledger.nodes[node_hash]) >= _MIN_HASHED:
+            unplaced.append(node_hash)
+        else:
+            unread.append(node_hash)
     if unplaced:
         parts.append(
             _nodes_part(
                 "unplaced", "below nodes that the chain may have stored", unplaced, costs=costs
             )
         )
-    unread = [
-        node_hash
-        for node_hash in unreached
-        if not cached or len(ledger.nodes[node_hash]) < _LEAST_HASHED
-    ]
     total = sum(node_cost(len(node)) for node in node_list)
     repeated = total - sum(costs.values())
     if unread or repeated:
@@ -333,5 +336,5 @@ def _key_part(
 
 
 def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> ProofShare:
-    """Return a part of several nodes."""
+    """Return a part that consists of several nodes. `costs` has the cost of each node."""
     return ProofShare(kind, name, len(group), weight=sum(costs[node_hash] for node_hash in group))

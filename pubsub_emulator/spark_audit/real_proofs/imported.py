@@ -1,4 +1,4 @@
-"""Segments of a history with imported inherents, and the list of inherents that it has already."""
+"""Segments of a history with imported inherents, and the inherents that the history has already."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,18 +25,16 @@ from pubsub_emulator.spark_audit.history.storage import Store
 UNIT_BLOCKS: Final = 1000
 """The number of imported blocks in a segment, and so in a task of an audit."""
 _SAME: Final = (
-    *(
-        "network",
-        "chain",
-        "number",
-        "block",
-        "relay_parent",
-        "header",
-        "parent",
-        "state_root",
-        "max_pov",
-        "source",
-    ),
+    "network",
+    "chain",
+    "number",
+    "block",
+    "relay_parent",
+    "header",
+    "parent",
+    "state_root",
+    "max_pov",
+    "source",
 )
 """Columns of `blocks` that have the same name in `RelayProof`."""
 
@@ -101,7 +99,7 @@ class RelayProof:
 
 @dataclass(slots=True)
 class Present:
-    """The state of a history during an import: what it had before, and what was added."""
+    """The state of a history during an import, which adds segments to it."""
 
     history: History | None
     """The history as it was, `None` if there was none."""
@@ -126,7 +124,7 @@ class Present:
         for commit in history.commits:
             present.newest[commit.network] = commit
             for chain, position in commit.next_positions.items():
-                place = commit.network, chain
+                place = (commit.network, chain)
                 present.positions[place] = max(present.positions.get(place, 0), position)
         return present
 
@@ -138,24 +136,24 @@ class Present:
     def imported(
         self, columns: list[str], network: str | None = None, chain: int | None = None
     ) -> Iterator[Row]:
-        """Yield some columns of all imported blocks.
+        """Yield some columns, and `status`, of all imported blocks that can be read.
 
         Only one row group at a time is in memory, so that a history of any length can be read.
         """
         if self.history is None:
             return
         for entry in self.history.files(schema.BLOCKS, network, chain):
-            for part in self.history.read(entry):
-                rows = (
-                    [] if isinstance(part, Fault) else part.select([*columns, "status"]).to_pylist()
-                )
+            for group in self.history.read(entry):
+                if isinstance(group, Fault):
+                    continue
+                rows = group.select([*columns, "status"]).to_pylist()
                 yield from (row for row in rows if row["status"] == "imported")
 
 
 def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int:
-    """Commit inherents of one network as a segment, and return their number of nodes.
+    """Commit inherents of one network as its next segment.
 
-    Raises `CommitError`.
+    Returns the number of distinct nodes in their proofs. Raises `CommitError`.
     """
     network = proofs[0].network
     previous = present.newest.get(network)
@@ -166,7 +164,7 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
     for proof in proofs:
         row = _relay_row(proof)
         headers.setdefault((row["number"], row["storage_root"]), row)
-        place = network, int(proof.chain)
+        place = (network, int(proof.chain))
         position = present.positions.get(place, 0)
         present.positions[place] = position + 1
         blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes=nodes))
@@ -177,12 +175,12 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
         for chain, rows in sorted(blocks.items())
     ]
     parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name))
-    # In reverse order, so that the first name of a chain is used if there are several.
-    write_names(
-        out,
-        network,
-        {int(proof.chain): proof.chain_name for proof in reversed(proofs) if proof.chain_name},
-    )
+    names: dict[int, str] = {}
+    for proof in proofs:
+        if proof.chain_name:
+            # If a chain has several names, the first one is used.
+            names.setdefault(int(proof.chain), proof.chain_name)
+    write_names(out, network, names)
     next_positions = {
         chain: position
         for (owner, chain), position in present.positions.items()
@@ -222,15 +220,18 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
     messages = InboundMessages(proof.downward, proof.horizontal)
     later = fields_of(proof, ("block_time", "runtime", "collator_peer_id"))
     later["descendants"] = list(proof.descendants)
-    place = {"segment": segment, "position": position, "status": "imported"}
+    if not any(later.values()):
+        later = {}
     return {
         **empty_row(schema.BLOCKS),
         **fields_of(proof, _SAME),
-        **place,
+        "segment": segment,
+        "position": position,
+        "status": "imported",
         "relay_parent_root": proof.relay_root,
         "relay_root": _relay_row(proof)["storage_root"],
         **message_columns(messages),
         "messages_used": messages.weight if used is None else used,
         "proof": [nodes.number(node) for node in proof.proof],
-        **(later if any(later.values()) else {}),
+        **later,
     }

@@ -145,6 +145,7 @@ def _documents(path: Path) -> list[tuple[str, object]]:
 
 
 def _is_request(document: object) -> TypeGuard[dict[str, object]]:
+    """Return whether a document is a request of JSON-RPC, not an answer."""
     return (
         isinstance(document, dict) and isinstance(document.get("method"), str) and "id" in document
     )
@@ -155,19 +156,21 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
     if not _is_request(document) or document["method"] not in {_READ, _CHILD_READ}:
         return
     params = document.get("params")
-    child = document["method"] == _CHILD_READ
+    is_child = document["method"] == _CHILD_READ
+    # The storage key of a child trie comes before the keys.
+    keys_index = 1 if is_child else 0
     if (
         not isinstance(params, list)
-        or len(params) < 1 + child
-        or not isinstance(params[child], list)
+        or len(params) <= keys_index
+        or not isinstance(params[keys_index], list)
     ):
         raise NodeDataError(f"{place}: params of {document['method']} do not name keys")
     keys = tuple(
-        _VALUES.hex(f"{place}: params[{int(child)}][{index}]", key)
-        for index, key in enumerate(params[child])
+        _VALUES.hex(f"{place}: params[{keys_index}][{index}]", key)
+        for index, key in enumerate(params[keys_index])
     )
     trie = TOP
-    if child:
+    if is_child:
         storage_key = _VALUES.hex(f"{place}: params[0]", params[0])
         if not storage_key.startswith(CHILD_STORAGE_PREFIX):
             raise NodeDataError(
@@ -200,11 +203,9 @@ def _add(
     ):
         if document.get("error") is not None:
             error = document["error"]
-            message = (
-                f"{error.get('code')}: {error.get('message')}"
-                if isinstance(error, dict)
-                else str(error)
-            )
+            message = str(error)
+            if isinstance(error, dict):
+                message = f"{error.get('code')}: {error.get('message')}"
             raise NodeDataError(f"{place}: the node answered with error {message}")
         if document.get("result") is None:
             raise NodeDataError(
@@ -243,6 +244,7 @@ def _add(
 
 
 def _nodes(place: str, answer: object) -> tuple[bytes, ...]:
+    """Return the nodes of a proof. Raises `NodeDataError` unless they are a list of hex strings."""
     if not isinstance(answer, list) or not answer:
         raise NodeDataError(f"{place}: not a list of trie nodes")
     return tuple(_VALUES.hex(f"{place}[{index}]", node) for index, node in enumerate(answer))

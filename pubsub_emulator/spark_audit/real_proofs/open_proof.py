@@ -62,9 +62,12 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> TrieContents:
                 raise ProofError(f"a key of half a byte: {path}")
             opened.entries[bytes.fromhex(path)] = value
         for nibble, reference in node.references:
+            # A reference is a hash of 32 bytes, or a shorter node itself.
             child: bytes | None = reference
-            if len(reference) == 32 and (child := nodes.get(Hash(reference))) is not None:
-                opened.reached.add(Hash(reference))
+            if len(reference) == 32:
+                child = nodes.get(Hash(reference))
+                if child is not None:
+                    opened.reached.add(Hash(reference))
             if child is not None:
                 stack.append((child, f"{path}{nibble:x}"))
     return opened

@@ -154,7 +154,10 @@ def read_relay_proof(path: Path) -> RelayProof:
 
 
 def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -> None:
-    """Raise `ImportRefused` if a proof cannot be opened, or if sp-trie read something else."""
+    """Raise `ImportRefused` if a proof cannot be opened, or if `reads` differ from it.
+
+    `reads` has the results of sp-trie by the names that the file gives them.
+    """
     nodes = proof.nodes()
     try:
         entries = open_proof(proof.relay_root, nodes).entries
@@ -177,12 +180,11 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
     these do not count as unread. Keys that every parachain reads have a part even if they are not
     proven. Raises `ProofError`.
     """
-    usual = expected_keys(para)
     return attribute(
         root,
         proof,
-        usual,
-        lambda key: is_channel_of(key, para),
+        expected_keys(para),
+        is_usual=lambda key: is_channel_of(key, para),
         absences=True,
         cached=True,
         needed=NEEDED_KEYS,
@@ -192,17 +194,21 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
 def proof_parts(attribution: Attribution) -> list[Row]:
     """Return the rows of `proof_parts`. Every node counts in exactly one of them."""
     same_columns = ("kind", "name", "key", "state", "nodes", "path_bytes")
-    sizes = (None if part.value is None else len(part.value) for part in attribution.parts)
     return [
-        {**fields_of(part, same_columns), "bytes": part.weight, "value_bytes": size}
-        for part, size in zip(attribution.parts, sizes, strict=True)
+        {
+            **fields_of(part, same_columns),
+            "bytes": part.weight,
+            "value_bytes": None if part.value is None else len(part.value),
+        }
+        for part in attribution.parts
     ]
 
 
 def _agrees(place: str, read: Mapping[str, object], value: bytes | None, *, proven: bool) -> bool:
     """Return whether sp-trie read the same for a key as this program.
 
-    `read` is its result: a value, an absence, or an error because the proof does not cover the key.
+    `read` is sp-trie's result, which is a value, an absence, or an error because the proof does not
+    cover the key. `value` and `proven` are the results of this program.
     """
     if "error" in read:
         return not proven and read["error"] == _UNREADABLE_READ

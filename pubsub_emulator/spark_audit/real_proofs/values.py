@@ -45,7 +45,7 @@ class Values:
     """Returns the error to raise for a message."""
 
     def hex(self, place: str, value: object) -> bytes:
-        """Return the bytes of a 0x string."""
+        """Return the bytes of a text of 0x and hex digits."""
         if not isinstance(value, str) or not value.startswith("0x"):
             raise self._not(place, value, "a 0x string")
         try:
@@ -54,7 +54,7 @@ class Values:
             raise self.fail(f"{place} is not hex") from None
 
     def hash(self, place: str, value: object) -> Hash:
-        """Return the hash in a 0x string."""
+        """Return the 32 bytes of a text of 0x and hex digits."""
         raw = self.hex(place, value)
         if len(raw) != 32:
             raise self.fail(f"{place} has {counted(len(raw), 'byte')}, not 32")
@@ -102,20 +102,26 @@ class Values:
                 f"{place}: the header has no digest.logs, without which its hash is not known"
             )
         number = self.number(f"{place}: number", data.get("number"))
-        parent, root, body = (
-            self.hash(f"{place}: {name}", data.get(name))
-            for name in ("parentHash", "stateRoot", "extrinsicsRoot")
+        parent = self.hash(f"{place}: parentHash", data.get("parentHash"))
+        state_root = self.hash(f"{place}: stateRoot", data.get("stateRoot"))
+        extrinsics_root = self.hash(f"{place}: extrinsicsRoot", data.get("extrinsicsRoot"))
+        items = [self.hex(f"{place}: digest.logs[{index}]", log) for index, log in enumerate(logs)]
+        encoded = b"".join(
+            (
+                parent,
+                encode_compact(number),
+                state_root,
+                extrinsics_root,
+                encode_compact(len(items)),
+                *items,
+            )
         )
-        items = b"".join(
-            self.hex(f"{place}: digest.logs[{index}]", log) for index, log in enumerate(logs)
-        )
-        encoded = parent + encode_compact(number) + root + body + encode_compact(len(logs)) + items
         return RawHeader(
             number,
             blake2_256(encoded),
             parent,
-            state_root=root,
-            extrinsics_root=body,
+            state_root=state_root,
+            extrinsics_root=extrinsics_root,
             encoded=encoded,
         )
 
@@ -152,5 +158,5 @@ class Values:
 
 
 def plain_name(name: object) -> str:
-    """Return a name in lower case without underscores: camel case and snake case become equal."""
+    """Return a name in lower case without underscores, so that camel and snake case are equal."""
     return str(name).replace("_", "").lower()
