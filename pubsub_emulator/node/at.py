@@ -29,7 +29,7 @@ class WithoutAccounts(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A chain at one block. Nothing writes to its state."""
+    """A chain at one block. Its state must not be changed."""
 
     relay: RelayRuntime | None
     """The relay chain's runtime, or `None` if the chain is a parachain."""

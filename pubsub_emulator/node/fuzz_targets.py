@@ -79,6 +79,10 @@ class _ConstantNode:
 
 @target("state-answer", "read proofs of a forked node", _state_answers, "client", text=True)
 def _read_state_answer(data: bytes) -> str:
+    """Read a state from a node that gives the same answer to each request for a proof.
+
+    Raises `DefensiveFailure` if a wrong value or node is accepted.
+    """
     from pubsub_emulator.client.live_state import StateProofs
 
     source = StateProofs(_ConstantNode(parse_json(data, "answer")), Hash(bytes(32)))
@@ -147,6 +151,7 @@ def _dispatcher() -> "Dispatcher":
 
 
 def _requests() -> Iterable[bytes]:
+    """Yield a request for each method, further ones with better arguments, and a batch."""
     node = _dispatcher()._node  # noqa: SLF001  # there is no public access to the methods
     block = hexed(node.timeline.newest.relay.hash)
     key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
@@ -219,7 +224,7 @@ async def _answered(data: bytes) -> str:
         return "nothing"
     document = json.loads(answer.text)
     answers = document if isinstance(document, list) else [document]
-    errors = [each.get("error") for each in answers]
+    errors = [item.get("error") for item in answers]
     for error in errors:
         if error is not None and error["code"] == -32603:
             raise DefensiveFailure(f"internal error: {error}")
@@ -245,9 +250,10 @@ def relay_with_accounts() -> tuple[Network, ChainRuntime]:
 
 
 def _extrinsics() -> Iterable[bytes]:
+    """Yield a signed extrinsic for each kind of call. The signatures are zeros."""
     encode = relay_with_accounts()[1].calls.encode
     extra = extrinsics.Extra(extrinsics.Era(), 0, 0, 0)
-    for made in (
+    for call in (
         encode("System", "remark", b"hello"),
         encode("System", "remark_with_event", b"hello"),
         encode("Balances", "transfer_allow_death", _OTHER, 10**12),
@@ -259,7 +265,7 @@ def _extrinsics() -> Iterable[bytes]:
         encode("Broadcaster", "force_deregister_publisher", 2000),
         encode("Sudo", "sudo", encode("System", "set_storage", [(b"key", b"value")])),
     ):
-        yield extrinsics.SignedExtrinsic(_WHO, Scheme.ED25519, bytes(64), extra, made, 0).encode()
+        yield extrinsics.SignedExtrinsic(_WHO, Scheme.ED25519, bytes(64), extra, call, 0).encode()
 
 
 @target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
@@ -271,7 +277,8 @@ def _read_extrinsic(data: bytes) -> str:
         return "not signed"
     if extrinsic.encode() != data:
         raise DefensiveFailure("a decoded extrinsic is encoded as other bytes")
-    state, header = network.relay.state, network.relay.header
+    state = network.relay.state
+    header = network.relay.header
     root = state.root()
     dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
     hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
@@ -294,11 +301,13 @@ def _read_extrinsic(data: bytes) -> str:
 @cache
 def _metadata_bytes() -> bytes:
     """Return metadata V14 of a runtime with two pallets."""
-    whole = relay_with_accounts()[1].definition
+    definition = relay_with_accounts()[1].definition
     pallets = tuple(
-        instance for instance in whole.pallets if instance.pallet.name in ("System", "Balances")
+        instance
+        for instance in definition.pallets
+        if instance.pallet.name in ("System", "Balances")
     )
-    two_pallets = replace(whole, pallets=pallets, apis=())
+    two_pallets = replace(definition, pallets=pallets, apis=())
     return metadata(14, two_pallets, lambda: type_names(two_pallets))
 
 
@@ -334,15 +343,16 @@ def _read_events(data: bytes) -> str:
 
 
 def _journals() -> Iterable[bytes]:
-    head = journal.JournalHead(load_bundled("node"), 1_000_000).line()
-    done = (
+    """Yield a journal with four actions and a step."""
+    head = journal.Head(load_bundled("node"), 1_000_000).line()
+    before_step = (
         actions.Publish(para=1000, key=bytes(32), value=b"a", ttl=3),
         actions.Subscribe(para=2000, items=((1000, (bytes(32),)),)),
         actions.Travel(slot=1_000_100),
         actions.Rewind(relay=bytes(32)),
     )
     step = json.dumps({"step": 1, "relay": hexed(bytes(32))})
-    lines = (head, *(journal.action_line(action) for action in done), step)
+    lines = (head, *(journal.action_line(action) for action in before_step), step)
     yield "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -350,5 +360,5 @@ def _journals() -> Iterable[bytes]:
 def _read_journal(data: bytes) -> str:
     content = journal.read_journal(data, "journal")
     steps = min(len(content.entries), 3)
-    rest = min(len(content.rest), 3)
-    return f"{steps} steps, {rest} left, cut {content.cut}"
+    without_step = min(len(content.rest), 3)
+    return f"{steps} steps, {without_step} left, cut {content.cut}"

@@ -59,11 +59,15 @@ def reads_a_node(name: str) -> Callable[[_Read], _Read]:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Answers each JSON-RPC request over HTTP with `answers`."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     answers: Answers = staticmethod(lambda _path, _method, _params: None)
+    """The answers of the present command's node. Commands run one after another."""
 
     def do_POST(self) -> None:  # `http.server` calls this name
+        """Answer a request. A `PubsubError` becomes a JSON-RPC error."""
         query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         document: dict[str, object] = {"jsonrpc": "2.0", "id": query["id"]}
         try:
@@ -89,12 +93,14 @@ class _Server(ThreadingHTTPServer):
 
 @cache
 def _url() -> str:
+    """Start the server, which runs until the process ends, and return its URL."""
     server = _Server(("127.0.0.1", 0), _Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
 
 
 def _answering(answers: Answers) -> str:
+    """Let the server give these answers from now on, and return its URL."""
     _Handler.answers = staticmethod(answers)
     return _url()
 
@@ -153,6 +159,7 @@ def _served() -> Iterator[Answers]:
 
 
 def _transcripts() -> Iterable[bytes]:
+    """Return a transcript of each command on an honest node."""
     from pubsub_emulator.node.local import LocalNode
     from pubsub_emulator.node.rpc.errors import RpcError
 
@@ -181,6 +188,10 @@ def _transcript(name: str, command: Callable[[str], str], node: Answers) -> byte
     sent: object = _EXTRINSIC
 
     def answers(path: str, method: str, params: list[object]) -> object:
+        """Return the honest answer and record it.
+
+        The submitted extrinsic is recorded as `_EXTRINSIC`, because each run submits another one.
+        """
         nonlocal sent
         sent = params[0] if method == _SUBMIT else sent
         answer = node(path, method, params)
@@ -233,6 +244,7 @@ def _read(data: bytes) -> str:
     sent: object = _EXTRINSIC
 
     def answers(path: str, method: str, params: list[object]) -> object:
+        """Return the next recorded answer, with the extrinsic that this run has submitted."""
         nonlocal total, sent
         total += 1
         sent = params[0] if method == _SUBMIT else sent

@@ -175,8 +175,8 @@ class Pool:
     def ready(self) -> tuple[bytes, ...]:
         """Return the ready extrinsics in the order in which a block takes them.
 
-        They are ordered by priority and then by arrival, but those of one account stay in the order
-        of their nonces.
+        Extrinsics with a higher priority come first, and then earlier ones. The extrinsics of one
+        account stay in the order of their nonces.
         """
         return tuple(entry.raw for entry in self._in_order())
 
@@ -201,9 +201,9 @@ class Pool:
 
     def next_index(self, at: At, account: bytes) -> int:
         """Return the next free nonce of an account, counting its extrinsics in the pool."""
-        who = AccountId(account)
-        nonce = NextBlock(at.runtime, at.state, at.header).nonce(who)
-        waiting = self._by_account.get(who, {})
+        owner = AccountId(account)
+        nonce = NextBlock(at.runtime, at.state, at.header).nonce(owner)
+        waiting = self._by_account.get(owner, {})
         while nonce in waiting:
             nonce += 1
         return nonce
@@ -239,7 +239,7 @@ class Pool:
     def advance(self, at: At, included: Iterable[bytes]) -> None:
         """Move to a new best block that includes the extrinsics `included`.
 
-        They leave the pool, and all others are checked again.
+        The included extrinsics leave the pool, and all others are checked again.
         """
         for raw in included:
             entry = self._entries.get(blake2_256(raw))
@@ -250,8 +250,8 @@ class Pool:
     def retract(self, at: At, extrinsics: Iterable[bytes]) -> None:
         """Move to a best block on another branch.
 
-        `extrinsics` were in blocks that have left the best chain. Those that are still valid are
-        added to the pool again.
+        `extrinsics` were in blocks that have left the best chain. They return to the pool if they
+        are still valid.
         """
         block = NextBlock(at.runtime, at.state, at.header)
         self._check_again(block)

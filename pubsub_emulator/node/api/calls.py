@@ -1,7 +1,7 @@
 """The runtime API functions by name.
 
-Each reads its arguments from SCALE bytes and returns its result as SCALE bytes. They read the block
-that they are called at and change nothing.
+Each function reads its arguments from SCALE bytes and returns its result as SCALE bytes. It reads
+the block at which it is called and changes nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -89,14 +89,17 @@ class _Phases:
     def finish(self, after: State) -> None:
         """End the block with the finalization phase.
 
-        It receives all changes of the block that no earlier phase has. The roots of child tries are
-        among them, because they are only written when the state is completed.
+        The phase receives all changes of the block that no earlier phase has. These include the
+        roots of child tries, which are only written when the state is completed.
         """
         changed = {key: old for key, old, _ in self.state.top.differences(after.top)}
-        last = {**changed, **self.known}
+        before_phase = {**changed, **self.known}
         get = after.top.get
         self.ended.append(
-            Phase(FINALIZATION, {key: get(key) for key, value in last.items() if get(key) != value})
+            Phase(
+                FINALIZATION,
+                {key: get(key) for key, value in before_phase.items() if get(key) != value},
+            )
         )
 
 
@@ -144,8 +147,8 @@ def _run_relay(
             # The emulator stores the calls of its own accounts and of root as
             # `Utility.dispatch_as(origin, call)`.
             if (call.pallet, call.name) == ("Utility", "dispatch_as"):
-                own = Extrinsic(*call.args)  # type: ignore[arg-type]  # its codecs
-                outcome = executive.apply_extrinsic(storage, index, own)
+                dispatched = Extrinsic(*call.args)  # type: ignore[arg-type]  # its codecs
+                outcome = executive.apply_extrinsic(storage, index, dispatched)
             else:
                 outcome = executive.apply_inherent(storage, index, call)
         else:

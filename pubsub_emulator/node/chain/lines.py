@@ -44,8 +44,9 @@ def line(action: actions.Action) -> str:
             words = ["runtime", action.para, action.name, action.value]
         # The command has the rate after the collator, so it cannot express a rate alone.
         case actions.Cheat() if action.collator is not None or action.rate == MILLION:
-            which = [] if action.collator is None else [action.collator, action.rate / MILLION]
-            words = ["cheat", action.para, ",".join(action.strategies), *which]
+            words = ["cheat", action.para, ",".join(action.strategies)]
+            if action.collator is not None:
+                words += [action.collator, action.rate / MILLION]
         case actions.Honest() | actions.Turn() | actions.Deregister():
             words = [action.kind, action.para]
         case actions.Register():
@@ -101,7 +102,7 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     scenario has no field. Raises `NoSession`.
     """
     session = session_document(live, moment)
-    own = live.simulation.scenario
+    started = live.simulation.scenario
     first = live.network.relay.first
     acts = []
     for past in _past(moment):
@@ -110,14 +111,16 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
         acts.append(Acts(at_block=block, do=tuple(repeatable)))
     length = max(moment.number - first, 1)
     update = {
-        "acts": (*acts, *own.acts),
+        "acts": (*acts, *started.acts),
         "accounts": live.simulation.accounts,
         "relay_blocks": length,
     }
-    scenario = own.model_copy(update=update)
+    scenario = started.model_copy(update=update)
     # Acts after the last block are invalid. If the scenario has such acts, it keeps its own length.
     if check(scenario, live.simulation.rules):
-        scenario = own.model_copy(update={**update, "relay_blocks": max(length, own.relay_blocks)})
+        scenario = started.model_copy(
+            update={**update, "relay_blocks": max(length, started.relay_blocks)}
+        )
     number = session["block"]
     name = session["hash"]
     unsupported = [

@@ -123,7 +123,7 @@ class Timeline:
         self._heights: dict[Chain, dict[int, StoredBlock]] = {chain: {} for chain in genesis.heads}
         """The blocks of the best chains by height."""
         self._pins: dict[Chain, Counter[Hash]] = {chain: Counter() for chain in genesis.heads}
-        """How often each block is pinned."""
+        """The number of pins of each block."""
         self._candidates: dict[Hash, BlockRecord] = {}
         """Judged candidates by hash."""
         self._discarded: deque[Hash] = deque(maxlen=_REMEMBERED)
@@ -191,11 +191,11 @@ class Timeline:
         return advance
 
     def rewind(self, moment: Moment) -> Advance:
-        """Make a stored moment the newest one. It can be on any fork.
+        """Make a stored moment, which can be on any fork, the newest one.
 
-        The blocks that leave the best chain stay stored as a fork. If the moments between the best
-        chain and the destination are no longer stored, the final block is only known when it is the
-        best one. Raises `CannotRewind` then if `finality` is not 0.
+        The blocks that leave the best chain stay stored as a fork. Raises `CannotRewind` if the
+        moments between the best chain and the destination are no longer stored. Without them, the
+        final block is only known if `finality` is 0, so that it is the best block.
         """
         branch, joins = self._branch(moment)
         if not joins and self.finality:

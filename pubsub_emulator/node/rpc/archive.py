@@ -210,8 +210,8 @@ def _changes(
             kind = "modified"
         event: dict[str, object] = {"event": "storageDiff", "key": hexed(key), "type": kind}
         if value is not None:
-            shown = value if item.return_type == "value" else blake2_256(value)
-            event[item.return_type] = hexed(shown)
+            returned = value if item.return_type == "value" else blake2_256(value)
+            event[item.return_type] = hexed(returned)
         if item.child_trie_key is not None:
             event["childTrieKey"] = hexed(item.child_trie_key)
         yield event

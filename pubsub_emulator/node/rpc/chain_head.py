@@ -302,10 +302,10 @@ def body(call: RpcCall, follow: Follow, block: bytes) -> Json:
     pinned = follow.pinned_block(block)
     if follow.room_for_operations() < 1:
         return LIMIT_REACHED
-    done: list[Event] = [
+    events: list[Event] = [
         {"event": "operationBodyDone", "value": [hexed(extrinsic) for extrinsic in pinned.body]}
     ]
-    return _started(call, follow, Operation(follow, iter(done)))
+    return _started(call, follow, Operation(follow, iter(events)))
 
 
 def _started(call: RpcCall, follow: Follow, operation: Operation, **more: int) -> Json:
@@ -347,11 +347,11 @@ def storage(
     Items beyond the limit of operations are discarded; the answer says how many.
     """
     pinned = follow.pinned_block(block)
-    taken = items[: max(follow.room_for_operations(), 0)]
-    if items and not taken:
+    accepted = items[: max(follow.room_for_operations(), 0)]
+    if items and not accepted:
         return LIMIT_REACHED
-    operation = Operation(follow, _storage_events(pinned, taken, child), max(len(taken), 1))
-    return _started(call, follow, operation, discardedItems=len(items) - len(taken))
+    operation = Operation(follow, _storage_events(pinned, accepted, child), max(len(accepted), 1))
+    return _started(call, follow, operation, discardedItems=len(items) - len(accepted))
 
 
 def _storage_events(block: StoredBlock, items: list[Query], child: bytes | None) -> Iterator[Event]:

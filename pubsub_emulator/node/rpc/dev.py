@@ -114,6 +114,7 @@ def _by_para(read: Read[tuple[bytes, ...]]) -> Read[ByPara]:
 
 
 def _byte_strings(value: object) -> tuple[bytes, ...]:
+    """Read a list of byte strings in hex."""
     return tuple(list_of(hexadecimal)(value))
 
 
@@ -164,7 +165,7 @@ def submit_all(call: RpcCall, transactions: tuple[bytes, ...]) -> None:
         return
     pool = call.node.pools[call.chain]
     at = call.node.at(call.view.best)
-    # They are submitted to a copy first. If it accepts all of them, so does the pool.
+    # A copy of the pool gets the extrinsics first. If it accepts all of them, so does the pool.
     for target in (pool.copy(), pool):
         for extrinsic in transactions:
             try:

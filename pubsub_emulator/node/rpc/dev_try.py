@@ -359,19 +359,19 @@ async def run(call: RpcCall, config: RunBlock) -> Json:
     parent = call.block(config.parent or header.parent_hash)
     at = call.node.at(parent)
     try:
-        done = await call.node.control.aside(lambda _: run_block(at, header, body))
+        run = await call.node.control.aside(lambda _: run_block(at, header, body))
     except CannotRun as error:
         raise refused(error) from error
-    after = replace(at, header=header, state=done.state)
+    after = replace(at, header=header, state=run.state)
     answer: dict[str, object] = {
         "phases": [
             _phase(after, phase, raw=config.include_raw, parsed=config.include_parsed)
-            for phase in done.phases
+            for phase in run.phases
         ],
-        "stateRoot": hexed(done.state.root()),
+        "stateRoot": hexed(run.state.root()),
     }
     if config.include_block_details:
-        pairs = zip(body, done.successes, strict=True)
+        pairs = zip(body, run.successes, strict=True)
         extrinsics = [{**decode_extrinsic(at, raw), "success": success} for raw, success in pairs]
         time = str(NOW.get(Storage(after.state)))
         answer["blockDetails"] = {
@@ -389,7 +389,8 @@ def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, obj
         row: dict[str, object] = {}
         if raw:
             row["raw"] = {"key": hexed(key), "value": maybe_hexed(value)}
-        if parsed and (found := parse_row(after, key, value)) is not None:
-            row["parsed"] = found
+        decoded = parse_row(after, key, value) if parsed else None
+        if decoded is not None:
+            row["parsed"] = decoded
         rows.append(row)
     return {"phase": phase.phase, "storageDiff": rows, "logs": []}

@@ -80,7 +80,7 @@ class Heads(RpcSubscription):
 class AllHeads(Heads):
     """A subscription to the headers of all new blocks.
 
-    They are the same as those of `Heads`, because a chain of this node only forks by rewinds.
+    It sends the same headers as `Heads`, because a chain of this node only forks by rewinds.
     """
 
     method = "chain_allHead"

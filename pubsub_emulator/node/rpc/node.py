@@ -64,9 +64,9 @@ class Control(Protocol):
         """
 
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
-        """Call `work` in another thread and return its result. It must not change anything.
+        """Call `work`, which must not change anything, in another thread and return its result.
 
-        Set `executing` if it runs the runtime: such work has threads of its own, so that short
+        Set `executing` if `work` runs the runtime. Such work has threads of its own, so that short
         reads do not wait for it.
         """
 

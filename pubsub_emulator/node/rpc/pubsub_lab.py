@@ -210,8 +210,8 @@ ACTION: Final = Param("action", _action)
 def key_names(call: RpcCall) -> Json:
     """Return the known names of keys as triples `[publisher, key, name]`.
 
-    They are those of the scenario, up to a limit, and those that actions used. The latter have no
-    publisher.
+    These are the names in the scenario, up to a limit, and those that actions used. The names in
+    actions have no publisher.
     """
     scenario = call.node.live.simulation.scenario
 
@@ -266,6 +266,7 @@ async def try_act(
     blocks = count or 4
 
     def work(live: LiveNetwork) -> dict[str, object]:
+        """Compare two branches, one with the action and one without it."""
         without = set(_tried(live, newest, (*live.pending,), blocks))
         try:
             caused = [
@@ -287,8 +288,8 @@ def _tried(
 ) -> Iterator[tuple[str, str]]:
     """Apply actions on a branch, build blocks, and yield the failures and verdicts.
 
-    They are pairs of `failed` or `verdict` and a text. Raises `PubsubError` if an action is
-    refused.
+    Each is a pair of its kind, `failed` or `verdict`, and a text. Raises `PubsubError` if an action
+    is refused.
     """
     branch = live.branch(newest)
     for action in todo:

@@ -57,8 +57,21 @@ async def parachains(call: RpcCall) -> Json:
     heads = call.node.timeline.newest.heads
 
     def read(live: LiveNetwork) -> list[dict[str, object]]:
-        chains = live.network.parachains
-        return [_parachain_json(chain, heads[para]) for para, chain in chains.items()]
+        return [
+            {
+                "para": para,
+                "number": heads[para].number,
+                "hash": hexed(heads[para].hash),
+                "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
+                "collators": len(chain.collators),
+                "cheating": sum(
+                    1 for collator in chain.collators if collator.strategies and collator.rate
+                ),
+                "offline": chain.offline,
+                "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
+            }
+            for para, chain in live.network.parachains.items()
+        ]
 
     return await call.node.control.aside(read)
 

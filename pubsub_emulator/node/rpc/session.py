@@ -23,7 +23,7 @@ MOST_KEYS: Final = 65_536
 
 
 class Overflow(Enum):
-    """What happens to a subscription whose client is too slow."""
+    """The ways to treat a subscription whose client reads too slowly."""
 
     NEWEST = "newest"
     """Events are dropped. Once there is room again, `newest` sends the present value."""

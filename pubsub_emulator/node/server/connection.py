@@ -224,6 +224,7 @@ class Connection:
         await self.node.control.breathe()
 
     def _is_full(self, more: int) -> bool:
+        """Return whether the outbox has no room for a message of `more` characters."""
         return (
             len(self._queue) >= self.serving.queued
             or self._bytes + more > self.serving.queued_bytes
@@ -301,8 +302,8 @@ class Connection:
                 subscription.newest(self.node.timeline)
 
     def speak(self) -> None:
-        """Tell subscriptions that have not sent an event for a while (`silence`)."""
-        due = self._clock() - self.serving.silence
+        """Call `silent` of subscriptions that have sent nothing for the seconds of `silence`."""
+        silent_since = self._clock() - self.serving.silence
         for subscription in list(self.session.subscriptions.values()):
-            if subscription.sent_at and subscription.sent_at <= due:
+            if subscription.sent_at and subscription.sent_at <= silent_since:
                 subscription.silent()

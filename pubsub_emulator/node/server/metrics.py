@@ -107,12 +107,13 @@ class NodeMetrics:
         return perf_counter()
 
     def ended(self, method: str, began: float, *, failed: bool) -> None:
-        """Count a call."""
+        """Count a call that began at the time `began`, on the clock `perf_counter`."""
         seconds = perf_counter() - began
         if method not in self._calls:
             self._calls[method] = Histogram(CALL_TIME)
         self._calls[method].note(seconds)
-        self._failed[method] += failed
+        if failed:
+            self._failed[method] += 1
 
     def _relay(self, moment: Moment) -> None:
         """Count the events and failures of a relay block."""
@@ -264,6 +265,7 @@ def _states(node: RpcNode) -> Iterator[Series]:
 def _figures(
     name: str, labels: tuple[str, ...], values: Mapping[Key, float], kind: str = "gauge"
 ) -> Series:
+    """Return a metric with a value for each combination of labels."""
     rows = sorted((tuple(map(str, key)), value) for key, value in values.items())
     return (
         name,
@@ -273,6 +275,7 @@ def _figures(
 
 
 def _histograms(name: str, label: str, histograms: Mapping[K, Histogram]) -> Series:
+    """Return a metric with a histogram for each value of one label."""
     lines: list[str] = []
     for key, histogram in sorted(histograms.items()):
         lines += histogram.lines(name, ((label, str(key)),))

@@ -27,7 +27,7 @@ class Build(Enum):
     INSTANT = "instant"
     """A block is built when extrinsics or actions wait."""
     SINGLE = "single"
-    """As `INSTANT`, with one extrinsic per chain and block."""
+    """Like `INSTANT`, with one extrinsic per chain and block."""
     INTERVAL = "interval"
     """A block is built at regular times."""
     MANUAL = "manual"

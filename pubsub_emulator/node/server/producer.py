@@ -306,7 +306,7 @@ class Producer:
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
         """Call `work` between two steps, in the thread that steps.
 
-        It must leave the network as it is.
+        `work` must leave the network as it is.
         """
         return await self._in_thread(lambda: work(self.live))
 

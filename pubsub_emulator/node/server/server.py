@@ -248,6 +248,7 @@ class Server:
         return bound
 
     def _announce(self, advance: Advance) -> None:
+        """Count a step or rewind, and tell all subscriptions of it."""
         self.metrics.noted(advance)
         self.node.announce(advance)
 
@@ -255,7 +256,7 @@ class Server:
         self.node.reject(chain, extrinsics)
 
     async def _speak(self) -> None:
-        """Let silent follows send an event from time to time."""
+        """Let subscriptions that have been silent for a while send an event, again and again."""
         while True:
             await asyncio.sleep(min(_SPEAK, self.options.serving.silence / 4))
             for connection in list(self.connections):
@@ -290,6 +291,7 @@ class Server:
         return handle
 
     def _is_full(self) -> bool:
+        """Return whether there are as many connections and POST requests as allowed."""
         return (
             len(self.connections) + self._joining + self._posts >= self.options.serving.connections
         )

@@ -42,11 +42,12 @@ def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
     compared with each other, and all other items are removed or added.
     """
     shorter = min(len(old), len(new))
-    head = next((n for n in range(shorter) if delta(old[n], new[n]) is not None), shorter)
-    tail = next(
-        (n for n in range(shorter - head) if delta(old[-1 - n], new[-1 - n]) is not None),
-        shorter - head,
-    )
+    head = 0
+    while head < shorter and delta(old[head], new[head]) is None:
+        head += 1
+    tail = 0
+    while tail < shorter - head and delta(old[-1 - tail], new[-1 - tail]) is None:
+        tail += 1
     old_middle = old[head : len(old) - tail]
     new_middle = new[head : len(new) - tail]
     changes: dict[str, object] = {"_t": "a"}

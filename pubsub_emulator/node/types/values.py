@@ -307,7 +307,9 @@ def _write_fields(
             (info, given.get(folded(name)), f"{place}.{camel(name)}")
             for name, info in known.items()
         )
-        return b"".join(from_json(info, inner, names, where, depth) for info, inner, where in parts)
+        return b"".join(
+            from_json(info, inner, names, inner_place, depth) for info, inner, inner_place in parts
+        )
     if len(fields) == 1:
         return from_json(fields[0].info, value, names, place, depth)
     return _write_each([field.info for field in fields], value, names, place, depth)
