@@ -126,7 +126,7 @@ class Delay:
     """The effect of cheating collators on deliveries."""
 
     cheating: int
-    """How many of ten collators cheat."""
+    """The number of cheating collators, of ten."""
     placement: str
     """Whether they are neighbours in the order of turns."""
     delivered: int

@@ -81,8 +81,9 @@ class CampaignResult:
     found: Surprises = field(default_factory=Surprises)
     """The surprises."""
     by_strategy: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Cases by strategies and first verdict. The verdict is `Accepted` if there is none, and
-    `NO_EFFECT` for the honest block.
+    """The number of cases by strategies (joined by +) and first verdict.
+
+    The verdict is `Accepted` for a block without offences, and `NO_EFFECT` for the honest block.
     """
     missed: tuple[str, ...] = ()
     """Strategies that were not used in any case."""
@@ -108,7 +109,7 @@ class CampaignResult:
     def count(
         self, names: Iterable[str], verdicts: Found, expected: Found, *, idle: bool = False
     ) -> None:
-        """Add a case. `idle` says that its steps have no effect."""
+        """Count a case. With `idle`, its steps lead to the honest block or proof."""
         self.cases += 1
         if verdicts:
             self.rejected += 1
@@ -126,7 +127,7 @@ class CampaignResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A replayed case."""
+    """The verdicts on a case that was judged again."""
 
     case: Case
     full: Found
@@ -238,7 +239,10 @@ def named(strategies: Sequence[str] | None, every: Iterable[str]) -> list[Strate
 
 @dataclass
 class _Campaign:
-    """A running campaign. Raises `UnknownStrategy`."""
+    """A running campaign.
+
+    Raises `UnknownStrategy` if there is no strategy of a given name.
+    """
 
     wanted: int | None
     """The number of cases to try, or `None` if only time limits them."""
@@ -255,15 +259,16 @@ class _Campaign:
     """The corpus that guides the campaign, if any."""
     rules: Rules = SHIPPED
     tried: Counter[str] = field(default_factory=Counter)
-    """How often each strategy had its turn in this world."""
+    """The number of turns that each strategy had in this world."""
 
     def __post_init__(self) -> None:
         self.strategies = named(self.names, cheats.for_any_chain())
         self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
+        """The strategies that only change proofs. They also work on proofs without blocks."""
         self.result = CampaignResult(found=Surprises(self.out))
 
     def late(self) -> bool:
-        """Return whether the time is over or the caller wants to stop."""
+        """Return whether the time has passed or the caller wants to stop."""
         return (self.until is not None and monotonic() >= self.until) or (
             self.stop is not None and self.stop()
         )
@@ -302,13 +307,21 @@ class _Campaign:
         """Try the honest block and several cheats in one situation."""
         judging = JudgingContext.of(now)
         digest_before = _digest(now)
-        self.result.stopped += now.walked.cursor is not None
-        honest = self.judge(now, judging, ()) or _same_walk(now)
+        if now.walked.cursor is not None:
+            self.result.stopped += 1
+        # The honest block must have no verdict, and its proof must lead to the same walk.
+        honest_failures = self.judge(now, judging, ()) or _same_walk(now)
         self.result.honest += 1
-        if honest:
+        if honest_failures:
             self.result.found.add(
                 self.case(
-                    now, judging, f"{label}/honest", names=(), steps=(), shrunk=(), found=honest
+                    now,
+                    judging,
+                    f"{label}/honest",
+                    names=(),
+                    steps=(),
+                    shrunk=(),
+                    found=honest_failures,
                 )
             )
         draws = Draws(self.seed, f"cases/{label}")
@@ -370,7 +383,7 @@ class _Campaign:
             )
 
     def judge(self, now: Situation, judging: JudgingContext, steps: tuple[CheatStep, ...]) -> Found:
-        """Return the verifier's verdicts on the honest block or proof after these steps."""
+        """Return the verifier's verdicts on the honest block or proof, changed by these steps."""
         if now.budget is not None:
             return judging.judge_proof(now.view, apply_to_proof(now.canonical, steps))
         return judging.judge(cheats.carry_out(now, steps) if steps else now.honest)
@@ -385,7 +398,7 @@ class _Campaign:
         shrunk: tuple[CheatStep, ...],
         found: Found,
     ) -> Case:
-        """Return a case for a file."""
+        """Return a tried case with everything that a file needs to replay it."""
         block = None if now.budget is not None else now.honest
         label = f"{self.seed.hex()}/{label}"
         return Case(
@@ -427,7 +440,7 @@ def _same_walk(now: Situation) -> Found:
 
 
 def _due(now: Situation, steps: tuple[CheatStep, ...]) -> Found:
-    """Return the verdicts that must be found after these steps."""
+    """Return the verdicts that the verifier must find after these steps."""
     if not steps:
         return ()
     if now.budget is not None:
@@ -447,8 +460,8 @@ def _changes_nothing(now: Situation, steps: tuple[CheatStep, ...]) -> bool:
 def _digest(now: Situation) -> bytes:
     """Return a hash over all entries and the root of the parent's state.
 
-    It also covers a root that is computed from scratch, so that a wrong cached node or hash changes
-    it.
+    The hash also covers a root that is computed from scratch, so that a wrong cached node or hash
+    changes it.
     """
     hashes: list[bytes] = []
     for key, value in now.parent.state.top_entries():

@@ -78,7 +78,7 @@ DECLARED: Final[list[Target]] = []
 """The targets of all modules that have been imported."""
 
 
-def target(  # as `Target`
+def target(
     name: str,
     about: str,
     seeds: Callable[[], Iterable[bytes]],
@@ -142,7 +142,7 @@ def mutate_target(  # noqa: PLR0917  # as the command line has them
     kept: Path | None = None,
     on_progress: Progress | None = None,
 ) -> Mutated:
-    """Try `cases` mutations on a target, or fewer if `minutes` are over.
+    """Try `cases` mutations on a target, or fewer if `minutes` have passed before.
 
     The corpus is read from and written to the folder `kept`.
     """
@@ -183,7 +183,7 @@ class _Run:
                 self._try(path.read_bytes(), keep=True)
 
     def one(self) -> None:
-        """Mutate one input of the corpus several times and try it."""
+        """Draw an input of the corpus, mutate it once to four times, and try the result."""
         draws = self.draws
         data = draws.choice(self.corpus)
         for _ in range(draws.choice((1, 1, 1, 2, 4))):
@@ -213,7 +213,8 @@ class _Run:
         )
         self.lines.update(reached)
         self.result.lines = len(self.lines)
-        self.result.outcomes[outcome] += not keep
+        # Seeds and kept inputs count 0, so that their outcomes are known but not counted as tried.
+        self.result.outcomes[outcome] += 0 if keep else 1
         if (keep or is_new) and len(self.corpus) < MOST_KEPT:
             self.corpus.append(data)
             self.result.corpus = len(self.corpus)
@@ -355,6 +356,7 @@ class Lines:
     """Records the executed lines of some modules by file and line number."""
 
     def __init__(self, modules: tuple[str, ...], into: dict[tuple[str, int], None]) -> None:
+        """Record lines into the keys of `into`, an ordered set, inside the `with` block."""
         self.modules = modules
         self.into = into
 
@@ -366,11 +368,9 @@ class Lines:
         sys.settrace(self.before)
 
     def _enter(self, frame: FrameType, _event: str, _argument: object) -> "_Trace | None":
-        return (
-            self._line
-            if str(frame.f_globals.get("__name__", "")).startswith(self.modules)
-            else None
-        )
+        """Trace the lines of a called function if it belongs to one of the modules."""
+        module = str(frame.f_globals.get("__name__", ""))
+        return self._line if module.startswith(self.modules) else None
 
     def _line(self, frame: FrameType, event: str, _argument: object) -> "_Trace | None":
         if event == "line":

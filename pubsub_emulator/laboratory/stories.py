@@ -70,7 +70,7 @@ class _Message:
     """The parachain that sent it, or `None` for the relay chain."""
     recipient: ParaId
     arrived: int = 0
-    """How often it has arrived."""
+    """The number of times that the message has arrived. More than one is a broken promise."""
     excused: bool = False
     """Whether it may be lost, because a queue that may have contained it was removed."""
 

@@ -83,6 +83,7 @@ def _candidates() -> Iterable[bytes]:
     "candidate", "bytes of a block, judged on a known state", _candidates, "runtime", "primitives"
 )
 def _read_candidate(data: bytes) -> str:
+    """Judge a block on the state that the first byte chooses. Only the honest one may be valid."""
     case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     candidate = Candidate.decode(data[1:])
     if candidate.encode() != data[1:]:
@@ -103,6 +104,7 @@ def _states() -> Iterable[bytes]:
 
 @target("state", "the state of a block's parent", _states, "runtime")
 def _read_state(data: bytes) -> str:
+    """Judge the honest block that the first byte chooses on a state with other entries."""
     case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     reader = Reader(data, 1)
     rows = {key: reader.bytes_() for key in _rest(reader)}
@@ -136,6 +138,7 @@ def _read_compact(data: bytes) -> str:
 
 
 def _messages() -> Iterable[bytes]:
+    """Return two messages that publish, and messages of other instructions."""
     publish = Publish(PubsubKey(bytes(32)), b"value", 7)
     samples = (
         "0508 2f0000 060200 0c000000",
@@ -226,6 +229,7 @@ def _case_files() -> Iterable[bytes]:
     "case", "a case of a campaign, replayed", _case_files, "laboratory.cases", "runtime", text=True
 )
 def _read_case(data: bytes) -> str:
+    """Replay a case. Its verifier must find verdicts and not fail, whatever the case contains."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -27,7 +27,7 @@ _LIVE: Final = 16
 
 
 class TourFailed(PubsubError):
-    """An act had a wrong result: a defect of this program."""
+    """An act of the tour had a wrong result, which is a defect of this program."""
 
 
 class Act(NamedTuple):
@@ -64,9 +64,9 @@ class Tour:
         self.after_each_block: list[Callable[[], object]] = []
         """Called after each block that is built."""
         self.delivered = 0
-        """Values that subscribers received; a value that two of them received counts twice."""
+        """The number of values that subscribers received, each counted once per subscriber."""
         self.delivered_to: Counter[ParaId] = Counter()
-        """The same by subscriber."""
+        """The same number by subscriber."""
         self.parts: list[bytes] = []
 
     def build(self, until: int) -> None:

@@ -91,6 +91,7 @@ def check_document(path: Path, document: Document, fitting: Format) -> CheckedFi
 
 
 def _documents(paths: Sequence[Path]) -> Iterator[tuple[Path, Document]]:
+    """Yield the JSON objects in files and in the files of folders. Raises `InputError`."""
     for path in paths:
         files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
         if not files:

@@ -61,11 +61,11 @@ class VerifierAnswer:
     """A verifier's answer to a case."""
 
     judged: frozenset[str]
-    """The verdicts that it supports."""
+    """The verdicts that the verifier supports."""
     offences: frozenset[str]
-    """The verdicts that it found."""
+    """The verdicts that the verifier found."""
     undecodable: str | None = None
-    """Why it could not decode the candidate, or `None`."""
+    """The reason why the verifier could not decode the candidate, or `None` if it could."""
     post_state_root: str | None = None
     """The root after the block, if it computed one."""
 
@@ -122,7 +122,7 @@ class VerifierProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the process: close its input, and kill it if it does not exit within two seconds."""
+        """Close the input of the process, and kill it if it does not exit within two seconds."""
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

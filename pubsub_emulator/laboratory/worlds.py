@@ -140,9 +140,11 @@ class World:
         for publisher in self.publishers:
             self._publish(publisher, len(publisher.pool) * 3 // 4)
         self._relay_block()
-        for _ in range(0 if self.tip is None else self.tip.offset):
-            self.number = RelayBlockNumber(self.number + 1)
-            self._relay_block()
+        if self.tip is not None:
+            # The relay parent is this many blocks behind the newest relay block.
+            for _ in range(self.tip.offset):
+                self.number = RelayBlockNumber(self.number + 1)
+                self._relay_block()
         self._now: Situation | None = None
 
     # The parachain
@@ -308,6 +310,7 @@ class World:
         return filler
 
     def _relay_block(self) -> None:
+        """Add the relay block `self.number` with the present entries of all publishers."""
         self._send_messages()
         if self.tip is not None:
             self.tip.begin_block(self.number)
@@ -457,15 +460,14 @@ class World:
         if not self.proofs_only:
             return situation
         # The walk was not cut by its own budget, which is at least a megabyte. So its cost is that
-        # of all items.
+        # of all items. Four of five budgets may cut the walk, and the others are ample.
         used = situation.walked.used
-        min_budget = situation.spec.max_item_cost
-        return replace(
-            situation,
-            budget=min_budget + draws.below(used + 320)
-            if draws.below(5)
-            else min_budget + used + 4000,
-        )
+        budget = situation.spec.max_item_cost
+        if draws.below(5):
+            budget += draws.below(used + 320)
+        else:
+            budget += used + 4000
+        return replace(situation, budget=budget)
 
     def _known(self) -> tuple[RelayAccess, tuple[RelayAccess, ...]]:
         """Return the relay parent of the next block, and three older relay blocks."""
@@ -479,9 +481,9 @@ class World:
         return known[parent_index], tuple(reversed(known[:parent_index]))
 
     def _foreign(self, number: RelayBlockNumber) -> RelayImage:
-        """Return the newest relay state with a changed entry of each publisher.
+        """Return a forged state of relay block `number`.
 
-        It claims to be that of relay block `number`.
+        It is the newest relay state with a changed entry of each publisher.
         """
         published = {}
         for publisher in self.publishers:
@@ -541,11 +543,11 @@ def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:
 
 
 def fresh_state(state: State) -> State:
-    """Return the same state built again from its entries. It shares no cached node or hash."""
+    """Return an equal state, built from its entries, without the cached nodes and hashes."""
     children = {
         child_key: list(state.child_entries(child_key)) for child_key in sorted(state.children)
     }
     prefix = storage_keys.CHILD_STORAGE_PREFIX
     return State.from_entries(
-        ((k, v) for k, v in state.top_entries() if not k.startswith(prefix)), children
+        ((key, value) for key, value in state.top_entries() if not key.startswith(prefix)), children
     )

@@ -34,7 +34,7 @@ class NoPlotLibrary(PubsubError):
 
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
-    """Write `NAME.svg` and `NAME.png`; returns their paths. Raises `NoPlotLibrary`."""
+    """Write a figure as `NAME.svg` and `NAME.png`, and return the files. Raises `NoPlotLibrary`."""
     try:
         import vl_convert  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -107,8 +107,5 @@ def _names(figure: Figure, column: str) -> list[str]:
 
 
 def _escaped(name: str) -> str:
-    """Return a field name with dots, brackets and colons escaped.
-
-    They have a meaning in Vega-Lite.
-    """
+    """Escape the dots, brackets and colons in a field name. Vega-Lite would interpret them."""
     return name.replace(".", "\\.").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
