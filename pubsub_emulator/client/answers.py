@@ -203,10 +203,10 @@ def read(kind: TypeAdapter[T], answer: object, place: str) -> T:
     try:
         return kind.validate_python(answer)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = "".join(f".{part}" for part in first["loc"])
-        shown = _SHORT.repr(first["input"])
-        if len(shown) > _SHOWN:
-            shown = f"{shown[:_SHOWN]}…"
-        problem = "an object is expected" if first["type"] == "model_type" else first["msg"]
-        raise BadAnswer(safe(f"{place}{where}: {problem}; the node answered {shown}")) from None
+        fault = error.errors(include_url=False)[0]
+        field = "".join(f".{part}" for part in fault["loc"])
+        value = _SHORT.repr(fault["input"])
+        if len(value) > _SHOWN:
+            value = f"{value[:_SHOWN]}…"
+        problem = "an object is expected" if fault["type"] == "model_type" else fault["msg"]
+        raise BadAnswer(safe(f"{place}{field}: {problem}; the node answered {value}")) from None

@@ -116,8 +116,8 @@ class BlockingChain(BlockingNode):
     def _error(self, error: object) -> str:
         """Return a decoded `DispatchError` as text.
 
-        It is `Pallet.Error` by the chain's metadata for an error of a pallet, and otherwise the
-        name of the variant, such as `BadOrigin`, with its value if it has one.
+        An error of a pallet becomes `Pallet.Error` by the chain's metadata. Any other error becomes
+        the name of its variant, such as `BadOrigin`, with its value if it has one.
         """
         if not isinstance(error, dict):
             return str(error)

@@ -144,7 +144,7 @@ class _Writer:
                 bits = compact_bits(metadata, item)
                 if not bits:
                     return self._unit(kind, value, path)
-                return encode_compact(self._integer(kind, value, 0, 1 << bits, path))
+                return encode_compact(self._integer(kind, value, low=0, end=1 << bits, path=path))
             case kinds.Bits(store, order):
                 return self._bits(kind, value, path, *bit_layout(metadata, store, order))
             case _:
@@ -264,6 +264,7 @@ class _Writer:
         return bytes(value)
 
     def _same_length(self, kind: int, wanted: int, actual: int, path: Path) -> None:
+        """Raise `ClientError` unless a value has as many parts as its type."""
         if wanted != actual:
             raise self._error(
                 path, f"{self._name(kind)} has {counted(wanted, 'part')}, not {actual}"
@@ -272,14 +273,15 @@ class _Writer:
     # Primitives
 
     def _primitive(self, name: str, value: object, path: Path) -> bytes:
+        """Encode an integer, a bool, a str, or a char, which is a str of one character."""
         if name in UNSIGNED:
             size = UNSIGNED[name]
-            number = self._integer(name, value, 0, 1 << 8 * size, path)
+            number = self._integer(name, value, low=0, end=1 << 8 * size, path=path)
             return number.to_bytes(size, "little")
         if name in SIGNED:
             size = SIGNED[name]
             half = 1 << 8 * size - 1
-            number = self._integer(name, value, -half, half, path)
+            number = self._integer(name, value, low=-half, end=half, path=path)
             return number.to_bytes(size, "little", signed=True)
         if name == "bool":
             if not isinstance(value, bool):
@@ -320,9 +322,10 @@ class _Writer:
     def _mismatch(
         self, kind: int | str, value: object, path: Path, wanted: str = ""
     ) -> ClientError:
-        more = f"; {wanted}" if wanted else ""
+        """Return the error that a value does not have its type. `wanted` says what is expected."""
+        hint = f"; {wanted}" if wanted else ""
         return self._error(
-            path, f"{_shown(value)} is not a value of the chain's type {self._name(kind)}{more}"
+            path, f"{_shown(value)} is not a value of the chain's type {self._name(kind)}{hint}"
         )
 
     def _error(self, path: Path, problem: str) -> ClientError:

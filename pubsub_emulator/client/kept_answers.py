@@ -35,7 +35,7 @@ _ENDING: Final = ".json"
 
 
 def default_folder() -> Path:
-    """Return the folder of a user's kept answers."""
+    """Return the folder of a user's kept answers, below the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "pubsub-emulator" / "answers"
 
@@ -65,12 +65,12 @@ class KeptAnswers:
         path = self._place(method, params)
         if path is None:
             return self.node.ask(method, *params)
-        # A file that cannot be read is as good as none: the node is asked instead.
+        # If the file is missing or cannot be read, the node is asked instead.
         with suppress(Unreadable, OSError):
-            kept = read_json(path, MOST_ANSWER)
+            answer = read_json(path, MOST_ANSWER)
             self._used.add(path)
             self.reused += 1
-            return kept
+            return answer
         answer = self.node.ask(method, *params)
         data = json.dumps(answer).encode()
         has_room = self._new_bytes + len(data) <= MOST_KEPT
@@ -83,8 +83,8 @@ class KeptAnswers:
     def accepted(self) -> Iterator[None]:
         """Write the new answers if the context succeeds, or remove the kept ones that it used.
 
-        They are not removed if the node is unavailable or the user interrupts, because then they
-        are not the cause.
+        If the node is unavailable or the user interrupts, the kept answers stay, because they are
+        not the cause.
         """
         try:
             yield
@@ -103,9 +103,9 @@ class KeptAnswers:
             self._used.clear()
 
     def _place(self, method: str, params: tuple[object, ...]) -> Path | None:
-        """Return the file of an answer, or `None` if the answer must not be kept.
+        """Return the file of an answer, or `None` if the answer can change and must not be kept.
 
-        That is an answer that can change: of another method, or not about a block by its hash.
+        The answers of some methods about a block by its hash never change.
         """
         last = params[-1] if params else None
         if method not in _METHODS or not isinstance(last, str) or len(last) != _HASH_DIGITS:
@@ -114,7 +114,7 @@ class KeptAnswers:
         return self.folder / f"{name.hex()}{_ENDING}"
 
     def _write(self) -> None:
-        """Write the new answers. If the folder cannot be written, they are dropped."""
+        """Write the new answers, or drop them if the folder cannot be written."""
         if not self._new:
             return
         with suppress(OSError):
@@ -128,9 +128,9 @@ class KeptAnswers:
 
     def _make_room(self, wanted: int) -> None:
         """Remove the oldest answers until there is room for `wanted` more bytes."""
-        kept = [(path, path.stat()) for path in self.folder.glob(f"*{_ENDING}")]
-        size = wanted + sum(status.st_size for _, status in kept)
-        for path, status in sorted(kept, key=lambda file: file[1].st_mtime):
+        files = [(path, path.stat()) for path in self.folder.glob(f"*{_ENDING}")]
+        size = wanted + sum(status.st_size for _, status in files)
+        for path, status in sorted(files, key=lambda file: file[1].st_mtime):
             if size <= MOST_KEPT:
                 return
             path.unlink(missing_ok=True)

@@ -229,9 +229,9 @@ class Metadata:
 
 @lru_cache(maxsize=8)
 def parse_metadata(data: bytes) -> Metadata:
-    """Parse the answer of `state_getMetadata`.
+    """Parse the bytes that `state_getMetadata` returns.
 
-    Raises `BadAnswer` for other versions than 14 and for damaged bytes.
+    Raises `BadAnswer` for other versions than 14, for damaged bytes, and if there are no events.
     """
     if data[:4] != b"meta" or len(data) < 5:
         raise BadAnswer("metadata does not begin with its magic number")
@@ -268,7 +268,7 @@ def _option(reader: Reader, item: Callable[[Reader], T]) -> T | None:
 def _unique(kind: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
     """Return named things by name. Raises `BadAnswer` if two have the same name.
 
-    `kind` is the word for one of them in the error.
+    `kind` is the word for such a thing in the error.
     """
     by_name: dict[str, T] = {}
     for name, thing in named:
@@ -374,6 +374,7 @@ def _enum(reader: Reader) -> Enum:
 
 
 def _pallet(reader: Reader) -> PalletMetadata:
+    """Read a pallet. Its parts are in the order of metadata V14, the index at the end."""
     name = _text(reader)
     storage = _option(reader, _pallet_storage)
     calls = _option(reader, _number)
@@ -421,6 +422,7 @@ def _storage(reader: Reader) -> tuple[str, StorageEntryMetadata]:
 
 
 def _hasher(reader: Reader) -> str:
+    """Read the name of a hasher. Raises `ScaleError` if its number is unknown."""
     start = reader.pos
     number = reader.u8()
     if number >= len(_HASHERS):
@@ -429,6 +431,7 @@ def _hasher(reader: Reader) -> str:
 
 
 def _constant(reader: Reader) -> tuple[str, PalletConstantMetadata]:
+    """Read a constant and its name. Its documentation is skipped."""
     name = _text(reader)
     kind = _number(reader)
     constant = PalletConstantMetadata(kind, reader.bytes_())

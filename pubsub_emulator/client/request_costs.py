@@ -52,15 +52,15 @@ class BlockCost:
     def absent_block_bytes(self) -> int | None:
         """Return by how many bytes the block would be smaller without the request's absent keys.
 
-        The static keys need some of their nodes anyway, and all nodes of an absent static key.
+        Nodes that the static keys need are not counted, because the block has them anyway. Returns
         `None` if no parachain is given.
         """
         if self.both is None or self.static is None:
             return None
         static = {cost.asked for cost in self.static.keys}
-        asked = (cost.asked for cost in self.request.keys)
-        more = RelayProofRequest(tuple(key for key in asked if key not in static))
-        return absent_bytes(self.both, more)
+        requested = (cost.asked for cost in self.request.keys)
+        not_static = RelayProofRequest(tuple(key for key in requested if key not in static))
+        return absent_bytes(self.both, not_static)
 
 
 class Provable(NamedTuple):
@@ -102,10 +102,10 @@ def cost_of(
     """
     proof = state.prove(request)
     if para is None:
-        return BlockCost(number, block, proof, None, None)
+        return BlockCost(number, block, proof, static=None, both=None)
     static = static_request(para, state.read)
     together = state.prove(joined(static, request))
-    return BlockCost(number, block, proof, state.prove(static), together)
+    return BlockCost(number, block, proof, static=state.prove(static), both=together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,13 @@ def sizes(proofs: Sequence[RequestProof]) -> SizeRange:
 class Changes:
     """The differences between the proofs of successive blocks.
 
-    They show the savings of a cache with the nodes of the previous block.
+    The differences show how much a cache with the nodes of the previous block would save.
     """
 
     steps: int
     """The number of pairs of successive blocks."""
     paths: dict[RelayStorageKey, int]
-    """How often the path of each key changed, not counting the root node."""
+    """The number of changes of each key's path. The root node is not counted."""
     new_bytes: float
     """The median size of the nodes in bytes that are not in the previous block's proof."""
 

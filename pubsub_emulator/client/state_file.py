@@ -81,13 +81,14 @@ def write_state(fork: Fork, path: Path) -> int:
 
 
 class _Bounded:
-    """A text file of ASCII characters. Writing more than `MOST_BYTES` raises `BadFork`."""
+    """A text file of ASCII characters, whose size is limited to `MOST_BYTES`."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._left = MOST_BYTES
 
     def write(self, text: str) -> None:
+        """Write a text. Raises `BadFork` if the file becomes too large."""
         self._left -= len(text)
         if self._left < 0:
             raise BadFork(

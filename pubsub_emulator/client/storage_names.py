@@ -137,6 +137,7 @@ class StorageNames:
         return f"{pallet.name}.{name}({', '.join(parts)})"
 
     def _item(self, pallet_name: str, name: str) -> tuple[PalletMetadata, StorageEntryMetadata]:
+        """Return an item with its pallet. Raises `ClientError`, which suggests similar names."""
         pallet = self._metadata.pallets.get(pallet_name)
         if pallet is None:
             pallets = sorted(self._metadata.pallets)
@@ -173,9 +174,9 @@ class StorageNames:
         try:
             decode(self._metadata, kind, data)
         except ScaleError as error:
-            shown = shortened(data, _SHOWN_BYTES)
+            beginning = shortened(data, _SHOWN_BYTES)
             raise ClientError(
-                f"{shown} is not the SCALE of {self._metadata.name_of(kind)}: {error}"
+                f"{beginning} is not the SCALE of {self._metadata.name_of(kind)}: {error}"
             ) from None
         return data
 
@@ -209,7 +210,7 @@ class StorageNames:
         return False
 
     def _key_parts(self, item: StorageEntryMetadata, rest: bytes) -> list[str]:
-        """Return the texts of the keys in a storage key after its item's prefix.
+        """Return the keys of a map as texts. `rest` is a storage key without the item's prefix.
 
         Raises `ScaleError` if a hasher does not append the key, or the bytes are not such keys.
         """
@@ -235,5 +236,6 @@ class StorageNames:
             is_account = self._metadata.name_of(kind).endswith("AccountId32")
             return encode_address(AccountId(value)) if is_account else hexed(value)
         if isinstance(value, list):
+            # No type has the number -1, so bytes in a list are shown in hex.
             return f"[{', '.join(self._shown(-1, part) for part in value)}]"
         return str(value)

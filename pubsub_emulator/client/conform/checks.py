@@ -25,9 +25,9 @@ def _register(t: Trial) -> None:
 def _deposit(t: Trial) -> None:
     t.unregister()
     deposit = t.number("PublisherDeposit")
-    made = t.do("register_publisher")
-    expect((t.manager.account, deposit), t.info(made.number), made.number)
-    t.released(made.number, -deposit)
+    registered = t.do("register_publisher")
+    expect((t.manager.account, deposit), t.info(registered.number), registered.number)
+    t.released(registered.number, -deposit)
     t.released(t.do("deregister_publisher").number, deposit)
 
 

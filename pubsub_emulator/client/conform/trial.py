@@ -53,7 +53,7 @@ class Finding:
     block: int | None = None
     """The relay block of the first violation."""
     reason: str = ""
-    """Why the rule is not testable here."""
+    """The reason why the rule is not testable here."""
     is_unreadable: bool = False
     """Whether the reason is an answer of the node that cannot be used."""
 
@@ -183,21 +183,16 @@ def expect(expected: object, seen: object, block: int) -> None:
 
 def _shown(expected: object, seen: object) -> tuple[str, str]:
     """Return both values as texts. Long ones are cut to the part in which they begin to differ."""
-    first = _text(expected)
-    second = _text(seen)
-    if max(len(first), len(second)) <= _SHOWN:
-        return first, second
-    characters = enumerate(zip(first, second, strict=False))
-    difference = next(
-        (
-            index
-            for index, (first_character, second_character) in characters
-            if first_character != second_character
-        ),
-        0,
-    )
+    expected_text = _text(expected)
+    seen_text = _text(seen)
+    if max(len(expected_text), len(seen_text)) <= _SHOWN:
+        return expected_text, seen_text
+    shorter = min(len(expected_text), len(seen_text))
+    difference = 0
+    while difference < shorter and expected_text[difference] == seen_text[difference]:
+        difference += 1
     start = max(0, difference - _SHOWN // 2)
-    return _cut(first, start), _cut(second, start)
+    return _cut(expected_text, start), _cut(seen_text, start)
 
 
 def _text(value: object) -> str:
@@ -338,7 +333,7 @@ class Trial:
     ) -> list[Included]:
         """Submit a parachain's call, and find the effects of its messages on the relay chain.
 
-        Returns `count` effects. The error of each is `nothing` that was not seen in time.
+        Returns `count` effects. An effect that was not seen in time has the error `nothing`.
         """
         chain = self.paras[para]
         since = self.relay.best()

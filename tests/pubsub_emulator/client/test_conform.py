@@ -22,7 +22,7 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client import live_state, node
 from pubsub_emulator.client.conform import Finding, Mapping, Trial, conform, read_mapping
 from pubsub_emulator.client.conform.mapping import PublishCall
-from pubsub_emulator.client.conform.trial import Verdict
+from pubsub_emulator.client.conform.trial import Broken, Verdict, expect
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.emulator.scenario.file import load_bundled
@@ -289,6 +289,14 @@ def test_the_command_ends_with_four_if_unreadable_answers_leave_no_rule_judged()
     assert exit_code([untestable]) == 0
     assert exit_code([unreadable, untestable]) == 4
     assert exit_code([unreadable, broken]) == 1
+
+
+def test_long_values_are_cut_to_where_they_differ() -> None:
+    value = bytes(300)
+    with pytest.raises(Broken) as broken:
+        expect(value, value + b"\1", 7)
+    assert broken.value.expected.endswith("00")
+    assert broken.value.seen.endswith("01")
 
 
 def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
