@@ -56,10 +56,14 @@ class Method(Generic[A, R]):
         values = self._rets.values(data)
         return cast("R", values[0] if values else None)
 
+    def answer(self, result: R) -> bytes:
+        """Encode the result of a call."""
+        rets = self._rets
+        return rets.message(result) if rets.types else rets.message()
+
     def reply(self, ctx: Context, result: R) -> None:
         """Answer the call that is being served with a result."""
-        rets = self._rets
-        ctx.reply(rets.message(result) if rets.types else rets.message())
+        ctx.reply(self.answer(result))
 
 
 _Batch = Method[tuple[A, ...], m.Results[R]]

@@ -36,8 +36,12 @@ def is_system(name: str) -> bool:
     return _SYSTEM.match(name) is not None
 
 
+@lru_cache(maxsize=1 << 14)
 def system_namespace(role: str, principal: Principal) -> str:
-    """Return the namespace of the system events for a principal in a role."""
+    """Return the namespace of the system events for a principal in a role.
+
+    The texts are cached because the states of several canisters contain the same ones.
+    """
     return f"icrc72:{role}:sys:{principal.text}"
 
 

@@ -9,7 +9,7 @@ nothing, and the state need not be copied before each one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from functools import cache, partial
 from typing import Final, Literal, TypedDict, TypeVar, Unpack, cast
 
 from interchain_events.icrc72.ic.candid.types import Variant
@@ -21,6 +21,7 @@ from interchain_events.icrc72.ic.canister import (
     Answer,
     Canister,
     Context,
+    Then,
 )
 from interchain_events.icrc72.ic.errors import CandidError, Trap
 from interchain_events.icrc72.ic.principal import Principal
@@ -41,6 +42,9 @@ S = TypeVar("S")
 Confirmed = Literal["Ok", "Unauthorized", "NotFound"]
 Got = Callable[[Context, R | None], None] | None
 """Continues with the result of a call, or with `None` if it was rejected or is unreadable."""
+
+_CONFIRMED: Final = ok(None)
+"""The result for a notification that was pending."""
 
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
 """The beginnings of the names of the standards' methods."""
@@ -247,25 +251,35 @@ class RoleCanister(Canister):
 
         Senders that repeat a message encode it only once.
         """
-        absent = how.get("absent")
-
-        def answered(ctx: Context, answer: Answer) -> None:
-            result: R | None = None
-            with suppress(CandidError):
-                result = method.result(answer.data) if answer.ok else None
-            # A callee without the method rejects with the same code as one that is stopping, which
-            # will have the method again.
-            if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
-                absent(ctx)
-            elif then is not None:
-                then(ctx, result)
-            self.rearm(ctx)
-
+        answered: Then | None = None
+        if then is not None:
+            answered = partial(self._answered, method, then, how.get("absent"))
         kind = how.get("kind", BOUNDED)
         cycles = how.get("cycles", 0)
-        ctx.call(
-            to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles
-        )
+        ctx.call(to, method.name, arg, answered, kind=kind, cycles=cycles)
+
+    def _answered(
+        self,
+        method: Method[A, R],
+        then: Callable[[Context, R | None], None],
+        absent: Callable[[Context], None] | None,
+        ctx: Context,
+        answer: Answer,
+    ) -> None:
+        """Continue with the result of a call."""
+        result: R | None = None
+        if answer.code == 0:
+            try:
+                result = method.result(answer.data)
+            except CandidError:
+                result = None
+        # A callee without the method rejects with the same code as one that is stopping, which will
+        # have the method again.
+        if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
+            absent(ctx)
+        else:
+            then(ctx, result)
+        self.rearm(ctx)
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Confirm notifications: Ok for each one that was pending for the caller (IC-44).
@@ -277,15 +291,16 @@ class RoleCanister(Canister):
         for number in numbers[: self.batch_items]:
             answers = [confirmer(ctx, number) for confirmer in self.confirmers]
             if "Ok" in answers:
-                results.append(ok(None))
+                results.append(_CONFIRMED)
             else:
                 results.append(err("Unauthorized" if "Unauthorized" in answers else "NotFound"))
         if len(numbers) > len(results):
             results.append(too_many(self.batch_items))
-        accepted: AllAccepted = Variant("allAccepted")
-        itemized: Itemized = Variant("itemized", tuple(results))
-        all_ok = all(result.tag == "Ok" for result in results)
-        CONFIRM.reply(ctx, accepted if all_ok else itemized)
+        if results.count(_CONFIRMED) == len(results):
+            ctx.reply(_all_accepted())
+        else:
+            itemized: Itemized = Variant("itemized", tuple(results))
+            CONFIRM.reply(ctx, itemized)
 
     def pre_upgrade(self) -> bytes:
         """Return the counter of notifications and the states of all cores."""
@@ -356,6 +371,13 @@ def restored(state: object, kind: type[S]) -> S:
     if not isinstance(state, kind):
         raise StableError(f"a state is {type(state).__name__}, not {kind.__name__}")
     return state
+
+
+@cache
+def _all_accepted() -> bytes:
+    """Return the encoded answer to almost all confirmations."""
+    accepted: AllAccepted = Variant("allAccepted")
+    return CONFIRM.answer(accepted)
 
 
 def _arguments(method: str, arg: bytes) -> tuple[object, ...]:

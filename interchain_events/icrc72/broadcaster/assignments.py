@@ -337,7 +337,8 @@ class Pulling(s.Part):
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
         page = m.Page(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
-        def answered(infos: tuple[m.SubscriptionInfo, ...]) -> None:
+        # The type is quoted because otherwise it would be built anew for each question.
+        def answered(infos: "tuple[m.SubscriptionInfo, ...]") -> None:
             served: list[s.ServedSubscription] = []
             for info in infos:
                 config = read_subscription(info.config)

@@ -409,29 +409,35 @@ class CanisterNetwork(Messaging):
         Canisters that have reached their limit are moved from `late` to `full`.
         """
         while late and (before is None or late[0][0] < before):
-            key, identity = heapq.heappop(late)
+            key, identity = late[0]
             host = self._hosts[identity]
             if self._is_full(host):
+                heapq.heappop(late)
                 full.append((key, identity))
                 continue
             inbox = self._inboxes[identity]
             message = inbox.popleft()
             if inbox:
-                heapq.heappush(late, (inbox[0][0], identity))
+                heapq.heapreplace(late, (inbox[0][0], identity))
             else:
+                heapq.heappop(late)
                 del self._inboxes[identity]
             self._deliver(host, message)
 
     def _is_full(self, host: Host) -> bool:
-        """Return whether a canister has reached its limits for this round."""
-        return host.round == self.round and (
-            host.ran >= self.limits.messages_a_round or host.sent >= self.limits.bytes_a_round
-        )
+        """Return whether a canister has reached its limits for this round.
+
+        If it was not executed in this round yet, its counts are reset.
+        """
+        if host.round != self.round:
+            self._begin_round(host)
+            return False
+        limits = self.limits
+        return host.ran >= limits.messages_a_round or host.sent >= limits.bytes_a_round
 
     def _deliver(self, host: Host, message: Arrival) -> None:
-        """Execute a request or an answer."""
+        """Execute a request or an answer of a canister that is not full."""
         _, call, answer = message
-        self._begin_round(host)
         host.ran += 1
         if answer is None:
             self._serve(host, call)
@@ -463,8 +469,7 @@ class CanisterNetwork(Messaging):
         elif host.status != c.RUNNING:
             self._respond(call, _NOT_RUNNING)
         elif (
-            self.schedule.refuse
-            and call.sender != call.receiver
+            call.sender != call.receiver
             and call.ticket is None
             and self.schedule.refuses(call.number)
         ):

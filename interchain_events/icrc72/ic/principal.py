@@ -65,7 +65,7 @@ class Principal(bytes):
     @property
     def text(self) -> str:
         """Return the textual form: CRC-32 and bytes in base32, in groups of five letters."""
-        return _text_of(bytes(self))
+        return _text_of(self)
 
     @property
     def kind(self) -> str:

@@ -15,7 +15,7 @@ subscriptions that its exit may still serve.
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain as chained
-from typing import cast
+from typing import Final, cast
 
 from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys
@@ -36,9 +36,13 @@ _KnownFact = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
 """A member (role and id), a fact that it should know, and its value."""
 
 
+_OF_MEMBERS: Final = (f.SubscriberFact, f.PublisherFact)
+"""The facts that make up the load of a broadcaster."""
+
+
 def _load_of(fact: f.Fact) -> int:
     """Return how much a fact adds to the load of its broadcaster: 1 for each member, else 0."""
-    return 1 if isinstance(fact, f.SubscriberFact | f.PublisherFact) else 0
+    return 1 if isinstance(fact, _OF_MEMBERS) else 0
 
 
 @dataclass(slots=True)
@@ -418,10 +422,13 @@ class Planner:
         broker = self.state.brokers[entry]
         if broker.dead:
             return True
-        widths = [
-            self._settled(broker, f.RelayFact(namespace, exit_, key)) for key in (f.EVERYBODY, who)
-        ]
-        return f.WIDE in widths or all(subscription.width in widths for subscription in wanted)
+        for_all = self._settled(broker, f.RelayFact(namespace, exit_, f.EVERYBODY))
+        if for_all == f.WIDE:
+            return True
+        own = self._settled(broker, f.RelayFact(namespace, exit_, who))
+        if own == f.WIDE:
+            return True
+        return all(subscription.width in {for_all, own} for subscription in wanted)
 
     def removable(self, broker: Broker, fact: f.Fact) -> bool:
         """Return whether a fact may be removed, because no other fact depends on it (IC-40a).

@@ -31,6 +31,9 @@ from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import Settings
 from interchain_events.icrc72.values import Pairs, Skip
 
+_LOOKED_UP: Final = (SubscriberFact, PublisherFact, RelayFact)
+"""The facts that are looked up by their kind and namespace."""
+
 AnswerKey = tuple[Principal, str, Principal]
 """The key of a list canister's answer: canister, name of the list, and principal in question."""
 
@@ -162,13 +165,13 @@ class Broker:
         """Note facts that the broadcaster has confirmed."""
         self.held.update(facts)
         for fact in facts:
-            if isinstance(fact, SubscriberFact | PublisherFact | RelayFact):
+            if isinstance(fact, _LOOKED_UP):
                 self.held_by_name.setdefault((fact.kind, fact.namespace), {})[fact] = None
 
     def release(self, fact: Fact) -> None:
         """Note that the broadcaster has confirmed the removal of a fact."""
         self.held.pop(fact, None)
-        if isinstance(fact, SubscriberFact | PublisherFact | RelayFact):
+        if isinstance(fact, _LOOKED_UP):
             name = (fact.kind, fact.namespace)
             named = self.held_by_name.get(name, {})
             named.pop(fact, None)
