@@ -253,6 +253,13 @@ class Planner:
         for a moment, and the fact would be removed.
         """
         former = self.state.reasons.pop(cause, [])
+        needed = [(broker_id, fact) for broker_id, fact, _ in facts]
+        if needed == former:
+            if former:
+                self._replace_values(facts)
+                # The former list shares its facts with `want`, which saves memory.
+                self.state.reasons[cause] = former
+            return
         for broker_id, fact, value in facts:
             broker = self.state.brokers[broker_id]
             wanted = broker.want.get(fact)
@@ -276,8 +283,17 @@ class Planner:
                 broker.dirty[fact] = None
                 if isinstance(fact, f.RelayFact):
                     del broker.wanted_relays[fact.namespace][fact]
-        if facts:
-            self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
+        if needed:
+            self.state.reasons[cause] = needed
+
+    def _replace_values(self, facts: list[_BrokerFact]) -> None:
+        """Replace the values of facts that broadcasters should have already."""
+        for broker_id, fact, value in facts:
+            broker = self.state.brokers[broker_id]
+            former, count = broker.want[fact]
+            if value != former:
+                broker.want[fact] = value, count
+                broker.dirty[fact] = None
 
     def _replace_member_facts(self, cause: f.Cause, facts: list[_KnownFact]) -> None:
         """Replace the facts that members should know because of a cause.

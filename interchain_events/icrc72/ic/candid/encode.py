@@ -262,7 +262,8 @@ def _variant_writer(cases: dict[str, tuple[bytes, Write]]) -> Write:
     """
 
     def write(value: object, out: bytearray) -> None:
-        if isinstance(value, tuple) and len(value) == 2:
+        # Almost all values are `Variant`s, whose length is known.
+        if type(value) is t.Variant or (isinstance(value, tuple) and len(value) == 2):
             name, inside = value
             case = cases.get(name)
             if case is not None:
