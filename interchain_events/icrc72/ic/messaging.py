@@ -166,7 +166,9 @@ class Messaging:
         if self.observers:
             self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
-            wait = min(limits.timeout, call.timeout or limits.timeout)
+            wait = limits.timeout
+            if call.timeout:
+                wait = min(wait, call.timeout)
             call.deadline = self.round + max(wait, 1)
             self._timeouts.setdefault(call.deadline, []).append(call.number)
         pair = (call.sender, call.receiver)

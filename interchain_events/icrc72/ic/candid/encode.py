@@ -30,6 +30,10 @@ numbers, which anybody may send, could be of any length.
 """
 
 
+_SHORT: Final = 80
+"""The most characters of a text whose bytes are cached."""
+
+
 def leb128(number: int, out: bytearray) -> None:
     """Append a natural number in unsigned LEB128."""
     if number in _LONG:
@@ -287,14 +291,23 @@ def _write_text(value: object, out: bytearray) -> None:
     if not isinstance(value, str):
         raise t.unencodable(value, "text")
     try:
+        if len(value) <= _SHORT:
+            out += _short_text(value)
+            return
         raw = value.encode()
     except UnicodeEncodeError as error:
         raise t.unencodable(value, "text") from error
-    if len(raw) < 0x80:
-        out.append(len(raw))
-    else:
-        leb128(len(raw), out)
+    leb128(len(raw), out)
     out += raw
+
+
+@lru_cache(maxsize=1 << 12)
+def _short_text(value: str) -> bytes:
+    """Return the encoding of a text. Most texts are keys and namespaces, which occur often."""
+    out = bytearray()
+    raw = value.encode()
+    leb128(len(raw), out)
+    return bytes(out + raw)
 
 
 def _write_null(value: object, _out: bytearray) -> None:
