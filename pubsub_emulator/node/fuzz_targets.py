@@ -344,7 +344,7 @@ def _read_events(data: bytes) -> str:
 
 def _journals() -> Iterable[bytes]:
     """Yield a journal with four actions and a step."""
-    head = journal.Head(load_bundled("node"), 1_000_000).line()
+    head = journal.JournalHead(load_bundled("node"), 1_000_000).line()
     before_step = (
         actions.Publish(para=1000, key=bytes(32), value=b"a", ttl=3),
         actions.Subscribe(para=2000, items=((1000, (bytes(32),)),)),

@@ -70,7 +70,7 @@ class _Added(NamedTuple):
 
     table: str
     source: pack.Source
-    rows: Rows | pa.Table
+    rows: RowRange | pa.Table
     replaced: bool
     """Whether each run replaces the rows."""
 
