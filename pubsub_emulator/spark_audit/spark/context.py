@@ -34,7 +34,7 @@ ATTEMPTS: Final = 4
 """The number of attempts to run a task, in local mode as on a cluster."""
 
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
-_LAST_WORDS: Final = 2000
+_MOST_QUOTED: Final = 2000
 """The maximum number of bytes from the end of the JVM's output in an error message."""
 _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
 """A line of a Java or Python traceback that names an error."""
@@ -49,8 +49,8 @@ _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.ar
 """Settings by which a user of `spark-submit` ships packages; see `ship`."""
 
 _jvm_log: list[IO[bytes]] = []
-"""The file with the standard error of this process's JVM. It is not shown to the user, but error
-messages quote it."""
+"""The file with the standard error of this process's JVM, which is the last entry. It is not shown
+to the user, but error messages quote it."""
 _is_light: list[bool] = []
 """Not empty if this process's JVM has the options of an audit."""
 
@@ -107,7 +107,8 @@ def start_context(
 def forget_context() -> None:
     """Make pyspark forget a context whose JVM is gone, so that the next one starts its own JVM."""
     SparkContext._active_spark_context = None  # noqa: SLF001  # stopping a context does this if its JVM answers
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # as above
+    SparkContext._gateway = None  # noqa: SLF001  # as above
+    SparkContext._jvm = None  # noqa: SLF001  # as above
 
 
 def hush_py4j() -> None:
@@ -125,10 +126,13 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Return the cause of an error from the long texts that Spark and its JVM write."""
-    lines = [
-        line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()
-    ]
+    """Return the line with the cause of an error.
+
+    `text` is the error of Spark, of many lines. The end of the JVM's standard error is searched as
+    well.
+    """
+    all_lines = [*text.splitlines(), *last_words().splitlines()]
+    lines = [line.strip() for line in all_lines if line.strip()]
     causes = [line for line in lines if _CAUSE.match(line)]
     if causes:
         cause = causes[-1]
@@ -136,7 +140,7 @@ def one_line(text: str) -> str:
         cause = lines[0]
     else:
         cause = "there is no message"
-    return cause[:_LAST_WORDS]
+    return cause[:_MOST_QUOTED]
 
 
 def last_words() -> str:
@@ -145,7 +149,7 @@ def last_words() -> str:
         return ""
     log = _jvm_log[-1]
     log.seek(0, os.SEEK_END)
-    log.seek(max(log.tell() - _LAST_WORDS, 0))
+    log.seek(max(log.tell() - _MOST_QUOTED, 0))
     return log.read().decode(errors="replace").strip()
 
 
@@ -173,7 +177,9 @@ def settings(master: str, *, light: bool) -> dict[str, str]:
         defaults["spark.driver.bindAddress"] = "127.0.0.1"
     elif light:
         defaults["spark.executor.extraJavaOptions"] = LIGHT_JVM
-    return defaults | _YARN_LIMITS if master == "yarn" else defaults
+    if master == "yarn":
+        defaults |= _YARN_LIMITS
+    return defaults
 
 
 def _share_sources() -> None:

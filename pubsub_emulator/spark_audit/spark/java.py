@@ -32,7 +32,7 @@ _PROBE_SECONDS: Final = 60
 class JavaNotFound(EngineLost):
     """This machine has no Java on which Spark can run.
 
-    The message lists those that were found.
+    The message lists the ones that were found, with the reason why they do not fit.
     """
 
 
@@ -97,11 +97,15 @@ def make_shim(real_home: Path) -> Path:
     renamed, so that other processes do not see it before it is complete.
     """
     binary = real_home / "bin" / "java"
+    # The loop goes through the arguments and appends each of them again, except for the flag.
     script = (
-        f'#!/bin/sh\nfor arg do\n  shift\n  [ "$arg" = "{_DROPPED_FLAG}" ] || set -- "$@"'
-        ' "$arg"\ndone\n'
+        "#!/bin/sh\n"
+        "for arg do\n"
+        "  shift\n"
+        f'  [ "$arg" = "{_DROPPED_FLAG}" ] || set -- "$@" "$arg"\n'
+        "done\n"
+        f'exec {shlex.quote(str(binary))} "$@"\n'
     )
-    script += f'exec {shlex.quote(str(binary))} "$@"\n'
     home = _cache_directory() / f"java-{blake2b(script.encode(), digest_size=8).hexdigest()}"
     if (home / "bin" / "java").is_file():
         return home

@@ -32,7 +32,7 @@ from pubsub_emulator.spark_audit.spark.units import run_units
 
 _POLL_SECONDS: Final = 0.5
 """Seconds between two checks of a job's progress."""
-_NO_WORDS: Final = "it was killed, or the machine had no memory left for it"
+_KILLED: Final = "it was killed, or the machine had no memory left for it"
 """The message for a JVM that ended without an error message."""
 _GROUPS: Final = count(1)
 """Numbers for job groups."""
@@ -58,6 +58,7 @@ class SparkMapper:
         running = SparkContext._active_spark_context  # noqa: SLF001  # the only way to ask without starting one
         self.context = running or start_context(master)
         self.mine = running is None
+        """Whether the context was started here, so that `close` stops it."""
 
     @property
     def cores(self) -> int:
@@ -84,11 +85,10 @@ class SparkMapper:
         done = Event()
         watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
         order = heaviest_first(len(tasks), weights)
-        size = (
-            f", {sum(weights):,} bytes to read"
-            if weights is not None and unit.__name__ == "judge_or_fold"
-            else ""
-        )
+        size = ""
+        # The weights of other units are not bytes.
+        if weights is not None and unit.__name__ == "judge_or_fold":
+            size = f", {sum(weights):,} bytes to read"
         properties: dict[str, str | None] = {}
         watcher.start()
         try:
@@ -102,7 +102,7 @@ class SparkMapper:
             receipts = dict(distributed.mapPartitions(partial(run_units, unit, out)).collect())
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():
-                raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_NO_WORDS)}") from error
+                raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_KILLED)}") from error
             raise SparkUnavailable(f"the Spark job failed: {_reason(error)}") from error
         finally:
             done.set()
@@ -150,8 +150,8 @@ def _watch(context: SparkContext, group: str, done: Event, report: Report) -> No
         try:
             tracker = context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            numbers = chained.from_iterable(job.stageIds for job in jobs if job is not None)
-            stages = [tracker.getStageInfo(number) for number in numbers]
+            stage_ids = chained.from_iterable(job.stageIds for job in jobs if job is not None)
+            stages = [tracker.getStageInfo(stage_id) for stage_id in stage_ids]
         except (Py4JError, ConnectionError):
             return
         finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)

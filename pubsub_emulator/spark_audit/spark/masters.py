@@ -37,7 +37,10 @@ def check_master(master: str) -> None:
 
 
 def _reach(server: str, master: str, addresses: list[str]) -> None:
-    """Raise `SparkUnavailable` unless a server accepts connections at one of the addresses."""
+    """Raise `SparkUnavailable` unless a server accepts connections at one of the addresses.
+
+    `server` and `master` name it in the message.
+    """
     problems = []
     seconds = CONNECT_SECONDS / len(addresses)
     for address in addresses:
@@ -60,5 +63,6 @@ def _api(master: str) -> str:
     try:
         port = parts.port or (80 if parts.scheme == "http" else _HTTPS)
     except ValueError:
+        # The connection to this port fails, and the error names the address.
         port = 0
     return f"{parts.hostname or ''}:{port}"

@@ -41,15 +41,14 @@ def register(session: SparkSession, results: Results) -> None:
         raise SparkUnavailable(
             f"{store}: Spark here cannot read S3; start it with the package hadoop-aws"
         )
-    base = (
-        f"file://{store.uri}"
-        if isinstance(store, LocalStore)
-        else store.uri.replace("s3://", "s3a://", 1)
-    )
+    if isinstance(store, LocalStore):
+        base = f"file://{store.uri}"
+    else:
+        # Hadoop's client for S3 has a scheme of its own.
+        base = store.uri.replace("s3://", "s3a://", 1)
     for name, files in results.tables(checked=False).items():
-        session.read.parquet(
-            *(spark_path(f"{base}/{path}") for path in files)
-        ).createOrReplaceTempView(name)
+        paths = [spark_path(f"{base}/{path}") for path in files]
+        session.read.parquet(*paths).createOrReplaceTempView(name)
 
 
 def spark_path(path: str) -> str:

@@ -32,8 +32,17 @@ from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 PACKAGE: Final = "pubsub_emulator"
 """The package that contains all rooms."""
 REQUIRED: Final = (
-    *("click", "coincurve", "cryptography", "obstore", "py-sr25519-bindings", "pyarrow"),
-    *("pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash"),
+    "click",
+    "coincurve",
+    "cryptography",
+    "obstore",
+    "py-sr25519-bindings",
+    "pyarrow",
+    "pycryptodome",
+    "pydantic",
+    "rich",
+    "sortedcontainers",
+    "xxhash",
 )
 """Distributions that the program imports on a driver or a worker. Spark and Java are part of the
 cluster."""
@@ -50,11 +59,13 @@ main()
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The time of all files in a zip, so that equal sources give equal bytes."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "tests", "include"})
+"""Folders of a distribution that workers do not need."""
 _MADE: Final = frozenset({"build", "dist", "man"})
 """Folders that builds leave in a package of a checkout."""
 _ENTRY_POINTS: Final = frozenset({"METADATA", "entry_points.txt"})
 """Files of a distribution's metadata by which an extension is found."""
 _COMPILED: Final = frozenset({".pyc", ".so", ".pyd"})
+"""Endings of compiled files."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -98,7 +109,8 @@ def build_environment(target: Path) -> Path:
         files |= _distribution_files(name)
     with (
         target.open("wb") as file,
-        gzip.GzipFile("", "wb", 1, file, 0) as packed,
+        # Without a name and a time, equal files give equal bytes.
+        gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
     ):
         for name in sorted(files):
@@ -130,9 +142,11 @@ def required_distributions() -> list[str]:
             continue
         for requirement in distributions[name].requires or ():
             required = _NAME.match(requirement)
-            if required is not None and "extra ==" not in requirement:
-                other = required.group().lower()
-                wanted += [] if other in distributions else [other]
+            if required is None or "extra ==" in requirement:
+                continue
+            other = required.group().lower()
+            if other not in distributions:
+                wanted.append(other)
     return sorted(distributions)
 
 
@@ -152,21 +166,24 @@ def _sources_of(package: Path) -> Iterator[tuple[str, Path]]:
     Compiled and hidden files are left out, because tools and editors made them.
     """
     root = package.parent
-    for folder, below, names in os.walk(package):
-        below[:] = sorted(
+    for folder, subfolders, names in os.walk(package):
+        # `os.walk` only enters the folders that remain in this list.
+        subfolders[:] = sorted(
             name
-            for name in below
+            for name in subfolders
             if not name.startswith(".") and not name.endswith(".egg-info") and name not in _MADE
         )
-        for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
-            if path.suffix not in _COMPILED and path.is_file():
+        for name in sorted(names):
+            path = Path(folder, name)
+            if not name.startswith(".") and path.suffix not in _COMPILED and path.is_file():
                 yield path.relative_to(root).as_posix(), path
 
 
 def _distribution_files(name: str) -> dict[str, Path]:
     """Return the files of an installed distribution by their paths below site-packages.
 
-    Scripts, tests and headers are left out.
+    Scripts, tests and headers are left out. Raises `ShipError` if the distribution does not list
+    its files.
     """
     files = distribution(name).files
     if files is None:

@@ -16,7 +16,11 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.judge.check import check_chain
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import Task, make_tasks
-from pubsub_emulator.spark_audit.spark.sources.common import may_match, partitions_of
+from pubsub_emulator.spark_audit.spark.sources.common import (
+    may_match,
+    partitions_of,
+    same_bounds,
+)
 from pubsub_emulator.spark_audit.spark.sources.history import OfHistory
 
 SEGMENTS: Final = "segments"
@@ -24,7 +28,12 @@ SEGMENTS: Final = "segments"
 FOUND: Final = {table.name: table for table in schema.OF_SEGMENT}
 """The other tables by name."""
 _KNOWN: Final = pa.schema(
-    [("network", pa.string()), *((name, pa.int64()) for name in ("chain", "segment", "candidates"))]
+    {
+        "network": pa.string(),
+        "chain": pa.int64(),
+        "segment": pa.int64(),
+        "candidates": pa.int64(),
+    }
 )
 """Columns of `segments` that follow from the manifests alone."""
 _SCALARS: Final = pa.schema([*_KNOWN, ("complete", pa.bool_()), ("judged", pa.int64())])
@@ -96,12 +105,14 @@ class AuditSource(OfHistory):
         """Return a partition for each segment and group of chains, and one for faults."""
         parts: list[Task | Sequence[Fault]] = [faults] if faults else []
         for task in make_tasks(self.root, commits):
-            place = {name: (getattr(task, name),) * 2 for name in ("network", "segment")}
             chains = [
                 files
                 for files in task.chains
                 if self.fits({"chain": files.chain})
-                and may_match(self.filters, {**place, "chain": (files.chain,) * 2})
+                and may_match(
+                    self.filters,
+                    same_bounds(network=task.network, segment=task.segment, chain=files.chain),
+                )
             ]
             first = max(start.get(task.network, 0), self.begin)
             if chains and task.segment >= first:
@@ -113,9 +124,10 @@ class AuditSource(OfHistory):
         rows = [fault.row() for fault in faults]
         if rows and self.table == schema.READ_ERRORS.name:
             yield schema.READ_ERRORS.arrow(rows)
-        for row in rows if self.table == SEGMENTS else ():
-            scalars = {name: row.get(name) for name in _SCALARS.names} | {"complete": False}
-            yield _nested(scalars, {schema.READ_ERRORS: [row]})
+        if self.table == SEGMENTS:
+            for row in rows:
+                scalars = {name: row.get(name) for name in _SCALARS.names} | {"complete": False}
+                yield _nested(scalars, {schema.READ_ERRORS: [row]})
 
 
 def _nested(scalars: Mapping[str, object], tables: Mapping[Table, list[Row]]) -> pa.Table:

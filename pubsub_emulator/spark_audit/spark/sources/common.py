@@ -79,13 +79,13 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
 
     def choice(self, name: str, values: Iterable[str], default: str) -> str:
         """Return an option that must be one of some values."""
-        value = self.text(name, default)
+        given = self.text(name, default)
         known = {value.lower(): value for value in values}
-        if value.lower() not in known:
+        if given.lower() not in known:
             raise SourceError(
-                f"{self.format}: option {name} is {value!r}; it can be {', '.join(known.values())}"
+                f"{self.format}: option {name} is {given!r}; it can be {', '.join(known.values())}"
             )
-        return known[value.lower()]
+        return known[given.lower()]
 
     def number(self, name: str, default: int) -> int:
         """Return an option that must be a whole number from 0 on."""
@@ -116,10 +116,10 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
 
         Without that option, it has all columns.
         """
-        named = {self._column(schema, name).name for name in self.listed("columns")}
-        return pa.schema(
-            [field for field in plain_schema(schema) if field.name in (named or schema.names)]
-        )
+        names = {self._column(schema, name).name for name in self.listed("columns")}
+        if not names:
+            names = set(schema.names)
+        return pa.schema([field for field in plain_schema(schema) if field.name in names])
 
     def _column(self, schema: pa.Schema, name: str) -> pa.Field:
         """Return a column by its name in any case. Raises `SourceError` if there is none."""
@@ -157,7 +157,10 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in Spark's form."""
         shown = self.columns if self.user_schema is None else self.user_schema
-        for table in () if partition.value is None else self.rows(partition.value):
+        # The one partition of a source without data has no value.
+        if partition.value is None:
+            return
+        for table in self.rows(partition.value):
             rows = in_schema(table, self.columns)
             yield from pa.Table.from_arrays(rows.columns, schema=shown).to_batches()
 
@@ -230,7 +233,10 @@ class _Reader(api.DataSourceReader):
 
 
 def _nullable(kind: DataType) -> DataType:
-    """Return a type with all inner fields nullable, so that types can be compared without that."""
+    """Return a type with all inner fields nullable.
+
+    Types that differ only in what may be null are then equal.
+    """
     if isinstance(kind, ArrayType):
         return ArrayType(_nullable(kind.elementType))
     if isinstance(kind, StructType):
@@ -241,9 +247,11 @@ def _nullable(kind: DataType) -> DataType:
 def partitions_of(values: Sequence[object]) -> list[api.InputPartition]:
     """Return a partition for each value.
 
-    Spark needs at least one partition, even if there is nothing to read.
+    Spark needs at least one partition. If there are no values, that partition's value is `None`.
     """
-    return [api.InputPartition(value) for value in values or (None,)]
+    if not values:
+        return [api.InputPartition(None)]
+    return [api.InputPartition(value) for value in values]
 
 
 def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[Any, Any]]) -> bool:
@@ -252,11 +260,19 @@ def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[Any, Any
     Filters on columns without bounds are ignored.
     """
     for condition in filters:
+        # A longer path leads into a struct, for whose fields there are no bounds.
         path: tuple[str, ...] = getattr(condition, "attribute", ())
-        low, high = bounds.get(path[0], (None, None)) if len(path) == 1 else (None, None)
+        if len(path) != 1:
+            continue
+        low, high = bounds.get(path[0], (None, None))
         if low is not None and not _passes(condition, low, high):
             return False
     return True
+
+
+def same_bounds(**values: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the bounds of columns that have the same value in all rows, for `may_match`."""
+    return {name: (value, value) for name, value in values.items()}
 
 
 def _passes(condition: api.Filter, low: Any, high: Any) -> bool:

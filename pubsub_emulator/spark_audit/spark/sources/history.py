@@ -38,13 +38,14 @@ from pubsub_emulator.spark_audit.spark.sources.common import (
     SourceError,
     may_match,
     partitions_of,
+    same_bounds,
 )
 
 TABLES: Final = {**HISTORY_TABLES, schema.READ_ERRORS.name: schema.READ_ERRORS}
 """The tables that can be read: those of a history, and the faults met while reading."""
 _FAIL: Final = "failfast"
 _DROP: Final = "dropmalformed"
-"""What to do with data that cannot be read: the modes of Spark's own file sources."""
+"""How to treat data that cannot be read. Spark's own file sources have modes of these names."""
 PARTITION_BYTES: Final = 16 * 1_048_576
 """The approximate size of the files that are read together as one partition, in bytes."""
 
@@ -69,8 +70,11 @@ class OfHistory(Source):
     """
 
     known: ClassVar[tuple[str, ...]] = (
-        *("network", "chain", "from"),
-        *("maxSegmentsPerTrigger", "maxBlocksPerTrigger"),
+        "network",
+        "chain",
+        "from",
+        "maxSegmentsPerTrigger",
+        "maxBlocksPerTrigger",
     )
     before: ClassVar[int] = 0
     """How many segments before a batch must be read as well."""
@@ -114,9 +118,11 @@ class OfHistory(Source):
         for count, (segment, network, name) in enumerate(waiting):
             if self.most_segments is not None and count >= self.most_segments:
                 break
-            blocks += 0 if self.most_blocks is None else _blocks(store, name)
-            if count and self.most_blocks is not None and blocks > self.most_blocks:
-                break
+            if self.most_blocks is not None:
+                blocks += _blocks(store, name)
+                # A batch has at least one segment.
+                if count and blocks > self.most_blocks:
+                    break
             offset[network] = {"next": segment + 1, "after": name}
         return offset
 
@@ -225,13 +231,14 @@ class HistorySource(OfHistory):
 
         Raises `SourceError` for data that cannot be read, unless it is to be left out.
         """
-        entries = part[0]
-        faults = list(part[1])
-        filters = () if self.table == schema.READ_ERRORS.name else self.filters
+        entries, manifest_faults = part
+        faults = list(manifest_faults)
+        wanted = None
+        # To find all faults, every row group must be read.
+        if self.filters and self.table != schema.READ_ERRORS.name:
+            wanted = partial(may_match, self.filters)
         for entry in entries:
-            for group in read_file(
-                self.root, entry, partial(may_match, filters) if filters else None
-            ):
+            for group in read_file(self.root, entry, wanted):
                 if isinstance(group, Fault):
                     faults.append(group)
                 elif self.table != schema.READ_ERRORS.name:
@@ -259,7 +266,7 @@ class HistorySource(OfHistory):
         parts: list[tuple[list[FileEntry], Sequence[Fault]]] = [([], faults)] if faults else []
         size = PARTITION_BYTES
         for entry in chained.from_iterable(commit.files for commit in commits):
-            place = {name: (getattr(entry, name),) * 2 for name in ("network", "chain", "segment")}
+            place = same_bounds(network=entry.network, chain=entry.chain, segment=entry.segment)
             if (
                 self.table not in {entry.table, schema.READ_ERRORS.name}
                 or not self.fits({"chain": entry.chain})

@@ -83,7 +83,12 @@ class NodeSource(Source):
 
     format = "pubsub_node"
     known = (
-        *("table", "first", "last", "blocks", "publishers", "finalized"),
+        "table",
+        "first",
+        "last",
+        "blocks",
+        "publishers",
+        "finalized",
         "maxBlocksPerTrigger",
     )
 
@@ -145,11 +150,11 @@ class NodeSource(Source):
 
     def rows(self, part: Part) -> Iterator[pa.Table]:
         """Yield the rows of some blocks. Raises `FetchError`, `SourceError`, `ClientError`."""
-        rows = asyncio.run(self._proofs(*part) if self.table == PROOFS else self._blocks(*part))
-        names = SCHEMAS[self.table].names
-        yield pa.Table.from_pylist(
-            [dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table]
-        )
+        read = self._proofs if self.table == PROOFS else self._blocks
+        found = asyncio.run(read(*part))
+        shape = SCHEMAS[self.table]
+        rows = [dict(zip(shape.names, values, strict=True)) for values in found]
+        yield pa.Table.from_pylist(rows, schema=shape)
 
     async def _newest(self) -> Offset:
         """Return the offset after the newest block that may be read."""
@@ -193,11 +198,9 @@ class NodeSource(Source):
                 number = offset["next"] - 1
                 block_hash = await node.block_hash(number)
                 if block_hash is None or hexed(block_hash) != known:
-                    state = (
-                        "is not there any more"
-                        if block_hash is None
-                        else f"is {hexed(block_hash)} now"
-                    )
+                    state = "is not there any more"
+                    if block_hash is not None:
+                        state = f"is {hexed(block_hash)} now"
                     raise SourceError(
                         f"{self.url}: the stream has read block {number} as {known}, which {state}:"
                         " the chain went back; begin a new stream, with another checkpoint"
@@ -233,7 +236,7 @@ class NodeSource(Source):
 
     async def _of_block(self, node: SubstrateNode, header: BlockHeader) -> list[Found]:
         """Return the rows of one block."""
-        block = header.number, header.hash
+        block = (header.number, header.hash)
         if self.table == HEADERS:
             return [(*block, header.parent)]
         if self.table == EVENTS:
