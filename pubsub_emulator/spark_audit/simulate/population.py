@@ -36,9 +36,9 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 CHAINS: Final = 12
 """Parachains of a network."""
 PUBLISHERS: Final = 8
-"""The number of chains that publish. They are the first ones."""
+"""The number of chains that publish, which are the first ones."""
 LEAST_READ: Final = 5
-"""The least number of publishers that a chain reads."""
+"""The minimum number of publishers that a chain reads."""
 KEYS: Final = 6
 """Keys of a publisher."""
 COLLATORS: Final = 4
@@ -54,6 +54,7 @@ _TIGHT_ROOM: Final = 16_000
 """Bytes that the chain with the tight budget can use before the stop rule ends its walk."""
 _SHARE: Final = 2_000
 """The approximate bytes of messages that fit into a block of the chain with downward messages."""
+# Indexes of the chains that differ from the others. The module's docstring describes them.
 _NODES, _NONE, _TIGHT, _ORDERED, _CALLED, _ASKING = range(6)
 _FAVOURITES: Final = {
     _NODES: ("add-cached-node", "as-if-cached", "as-if-not-cached"),
@@ -149,11 +150,9 @@ class Population:
         """Return the runtime of chain number `index`."""
         stream = self.stream(f"chain/{para}")
         others = [other for other in publishers if other != para]
-        read = (
-            others
-            if index == _TIGHT
-            else stream.sample(others, stream.between(LEAST_READ, len(others)))
-        )
+        read = others
+        if index != _TIGHT:
+            read = stream.sample(others, stream.between(LEAST_READ, len(others)))
         items = merge_subscriptions([(other, self._read_keys(stream, other)) for other in read])
         if index == _TIGHT:
             # The budget's reserve must cover the largest value, so a large value length leaves

@@ -1,4 +1,4 @@
-"""The run of a simulation, which makes the networks that do not exist yet, on any engine."""
+"""A run of a simulation, which makes the networks that do not exist yet, on any engine."""
 
 import json
 from collections import Counter
@@ -52,8 +52,8 @@ class SimulationSettings:
     unjudged: bool = False
     """Whether blocks of honest collators are not judged while they are made. The history is the
     same, but made in less time."""
-
     rules: Rules = SHIPPED
+    """The rules of all networks."""
 
     def plan(self) -> Answer:
         """Return the settings that must be equal when a simulation is continued."""
@@ -89,7 +89,7 @@ class Simulated:
     def digest(self) -> str:
         """blake2b-256, in hex, of the networks' digests in order.
 
-        It covers everything that the networks decided.
+        A network's digest covers everything that the network decided.
         """
         return blake2_256(
             b"".join(bytes.fromhex(receipt["digest"]) for receipt in self.receipts)
@@ -166,11 +166,10 @@ def _prepare(simulation: SimulationSettings, out: Store) -> None:
             name for name in plan if not isinstance(stored, dict) or stored.get(name) != plan[name]
         ]
         if differing:
-            problem = (
-                f"holds a simulation with another {', '.join(differing)}; name another folder or"
-                " remove it"
+            raise SimulationRefused(
+                f"{out} holds a simulation with another {', '.join(differing)}; name another folder"
+                " or remove it"
             )
-            raise SimulationRefused(f"{out} {problem}")
         return
     if out.exists(COMMITS):
         raise SimulationRefused(

@@ -39,12 +39,15 @@ class NetworkTask(UnitTask):
     """The task of making one network."""
 
     seed: str
+    """The seed of the simulation."""
     number: int
     """The number of the network in the simulation."""
     blocks: int
     """The network ends with the relay block that judges this many candidates."""
     cheat_rate: int
+    """Cheats in a million turns of all collators."""
     unjudged: bool = False
+    """Whether blocks of honest collators are not judged while they are made."""
     rules: RulesFile = SHIPPED_RULES
 
     @property
