@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, assert_never, cast
 from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.ic.candid.encode import leb128, sleb128
 from interchain_events.icrc72.ic.candid.types import Variant
-from interchain_events.icrc72.ic.principal import LONGEST, Principal
+from interchain_events.icrc72.ic.principal import LONGEST, Principal, shared_principal
 
 Integer = Literal[
     "Nat", "Int", "Nat8", "Nat16", "Nat32", "Nat64", "Int8", "Int16", "Int32", "Int64"
@@ -204,11 +204,10 @@ def as_text(value: Value | None) -> str | None:
 
 def as_principal(value: Value | None) -> Principal | None:
     """Return the principal in a Blob or a Principal, or `None` for anything else."""
-    match value:
-        case ("Principal", who):
-            return Principal(who)
-        case ("Blob", raw) if len(raw) <= LONGEST:
-            return Principal(raw)
+    if value is None:
+        return None
+    if value.tag == "Principal" or (value.tag == "Blob" and len(value.value) <= LONGEST):
+        return shared_principal(value.value)
     return None
 
 

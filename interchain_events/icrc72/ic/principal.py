@@ -91,6 +91,15 @@ def _text_of(raw: bytes) -> str:
     return "-".join(letters[at : at + 5] for at in range(0, len(letters), 5))
 
 
+@lru_cache(maxsize=1 << 14)
+def shared_principal(raw: bytes) -> Principal:
+    """Return the principal with these bytes, usually the same object as before.
+
+    The states of many canisters contain it. Raises `PrincipalError` if there are more than 29.
+    """
+    return Principal(raw)
+
+
 MANAGEMENT: Final = Principal()
 """The principal of the management canister."""
 ANONYMOUS: Final = Principal(b"\x04")
