@@ -17,7 +17,7 @@ from interchain_events.icrc72.ic.candid.decode import Decoder
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.types import Variant
-from interchain_events.icrc72.ic.canister import ONE_WAY, Canister, Context
+from interchain_events.icrc72.ic.canister import ONE_WAY, CallContext, Canister, Context
 from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import ByPrincipal, Event
@@ -168,7 +168,8 @@ def test_s000_127_a_relayer_brings_the_headers_of_the_draft_only(lab: Lab) -> No
         (event(source, 4, None, headers),),
         lambda _ctx, found: answers.append(found),
     )
-    lab.network._perform(lab.network._hosts[entry], None, ctx)
+    host = lab.network._hosts[entry]
+    lab.network._perform(host, CallContext(None, host.life, owes=False), ctx)
     lab.step(60)
     assert answers[0][0].tag == "Ok"
     assert lab.app(reader).data == [4]
