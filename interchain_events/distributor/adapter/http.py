@@ -5,12 +5,12 @@ import json
 from collections.abc import AsyncIterator
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 from aiohttp import web
 
 from interchain_events.distributor.adapter.desk import Desk
-from interchain_events.distributor.adapter.ledger import Ledger, read_log, selected
+from interchain_events.distributor.adapter.ledger import Ledger, selected
 from interchain_events.distributor.core.messages import No, Unknown
 from interchain_events.distributor.event import Notice, parse_publication
 from interchain_events.distributor.once import Store
@@ -36,6 +36,8 @@ from interchain_events.distributor.service.requests import (
     parse_query,
 )
 from pubsub_emulator.serving.guard import LOCAL, Names
+
+T = TypeVar("T")
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
@@ -151,7 +153,7 @@ class AdapterHttp(HttpInterface):
     async def publication(self, request: web.Request) -> web.Response:
         """Answer with the state of an id, or with status 404 if the log does not have it."""
         event_id = request.match_info["id"]
-        if not any(notice.id == event_id for notice in _reached(await read_log(self._ledger))):
+        if not _reached(await self._ledger.has(event_id)):
             raise not_found("the network has no event with this id")
         state = {"name": self._network, "state": "seen"}
         return web.json_response({"globalId": event_id, "networks": [state]})
@@ -175,11 +177,11 @@ class AdapterHttp(HttpInterface):
         }
 
 
-def _reached(notices: list[Notice] | None) -> list[Notice]:
-    """Return the notices that were read.
+def _reached(answer: T | None) -> T:
+    """Return an answer of the ledger.
 
-    Raises a `Problem` with status 503 if they are `None`: the network could not be reached.
+    Raises a `Problem` with status 503 if it is `None`: the network could not be reached.
     """
-    if notices is None:
+    if answer is None:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down")
-    return notices
+    return answer

@@ -2,7 +2,7 @@
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.adapter.desk import Desk, Post
-from interchain_events.distributor.adapter.ledger import Ledger, read_log, selected
+from interchain_events.distributor.adapter.ledger import Ledger, selected
 from interchain_events.distributor.core.messages import (
     Answer,
     Hook,
@@ -40,12 +40,9 @@ class InsideAdapter:
         """Return an empty string: this adapter always has the right interface."""
         return ""
 
-    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> ProbeAnswer:  # noqa: ARG002  # the whole log is searched
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> ProbeAnswer:  # noqa: ARG002  # ids are looked up
         """Return whether the log has the id."""
-        log = await read_log(self._ledger)
-        if log is None:
-            return ProbeAnswer(None)
-        return ProbeAnswer(any(notice.id == event_id for notice in log))
+        return ProbeAnswer(await self._ledger.has(event_id))
 
     async def read(self, after: int, limit: int, since: int) -> LogPage | None:  # noqa: ARG002  # read by number
         """Return at most `limit` notices of the log after a number."""

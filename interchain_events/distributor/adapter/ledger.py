@@ -59,6 +59,16 @@ class Ledger(ABC):
         """
         return LogPage(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
 
+    async def has(self, event_id: str) -> bool | None:
+        """Return whether the log has an id, `None` if the network cannot be reached.
+
+        The id is looked up and not searched, because the log may have millions of notices, and a
+        distributor asks for each event whose publication is in doubt.
+        """
+        if await self.read(len(self._log), 1) is None:
+            return None
+        return event_id in self._times
+
     async def wait(self, after: int, seconds: float) -> None:
         """Wait until the log has a notice after a number, at most for `seconds`."""
         if len(self._log) <= after:
@@ -118,6 +128,10 @@ class SimulatedLedger(Ledger):
     async def read(self, after: int, limit: int) -> LogPage | None:
         """Return notices after a number, `None` while the network is down."""
         return await super().read(after, limit) if self.network.up else None
+
+    async def has(self, event_id: str) -> bool | None:
+        """Return whether the network has an id, `None` while it is down."""
+        return self.network.has(event_id) if self.network.up else None
 
 
 async def read_log(ledger: Ledger, after: int = 0, most: int | None = None) -> list[Notice] | None:
