@@ -43,7 +43,7 @@ async def _deliver(_endpoint: str, notices: list[Notice]) -> list[bool]:
     return [True for _ in notices]
 
 
-async def test_an_id_is_looked_up_and_the_log_is_not_read_for_it() -> None:
+async def test_an_id_is_looked_up_without_reading_the_log() -> None:
     chain = _Chain()
     adapter = InsideAdapter(chain, MemoryStore(), _deliver)
     assert await adapter.probe(KNOWN, 0, "") == ProbeAnswer(there=False)
@@ -55,7 +55,7 @@ async def test_an_id_is_looked_up_and_the_log_is_not_read_for_it() -> None:
     assert set(chain.limits) == {1}
 
 
-async def test_a_chain_that_does_not_answer_leaves_it_open_whether_it_has_an_id() -> None:
+async def test_a_silent_chain_leaves_open_whether_it_has_an_id() -> None:
     chain = _Chain()
     chain.include()
     chain.is_up = False
