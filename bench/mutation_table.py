@@ -2,16 +2,18 @@
 
     python3 bench/mutation_table.py
 
-The table has a row per folder. mutmut keeps the result of each change beside the changed module, as
-an exit code of pytest.
+The table has a row for each pattern of `only_mutate` in pyproject.toml. mutmut keeps the result of
+each change beside the changed module, as an exit code of pytest.
 """
 
 import json
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = Path("mutants/pubsub_emulator")
+PROJECT: Final = Path("pyproject.toml")
+MUTANTS: Final = Path("mutants")
 COLUMNS: Final = ("noticed", "survived", "no test runs it", "not run")
 _NOTICED: Final = frozenset([1, 3, 24, 36, 152, 255, -24, -9])
 """The exit codes of a failed test, and of a change that made its tests run without end."""
@@ -28,13 +30,25 @@ def outcome(code: int | None) -> str:
     return "survived"
 
 
-def outcomes(folder: Path) -> dict[str, Counter[str]]:
-    """Return the number of mutants in each column of the table, by folder of the mutated module."""
+def mutated_folders(project: Path) -> list[str]:
+    """Return the folders whose modules are changed, as `only_mutate` lists them.
+
+    mutmut's `*` matches slashes too, so the folders below them belong to them.
+    """
+    settings = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["mutmut"]
+    return [pattern.removesuffix("/*.py") for pattern in settings["only_mutate"]]
+
+
+def outcomes(mutants: Path, folders: list[str]) -> dict[str, Counter[str]]:
+    """Return the number of changes in each column of the table, by folder.
+
+    A folder of which mutmut has made no changes yet is left out.
+    """
     counts: dict[str, Counter[str]] = {}
-    for path in sorted(folder.rglob("*.meta")):
-        codes = json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
-        place = path.relative_to(folder).parent.as_posix()
-        counts.setdefault(place, Counter()).update(map(outcome, codes.values()))
+    for folder in folders:
+        for path in sorted((mutants / folder).rglob("*.meta")):
+            codes = json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+            counts.setdefault(folder, Counter()).update(map(outcome, codes.values()))
     return counts
 
 
@@ -42,8 +56,9 @@ def main() -> None:
     """Print the table."""
     print(f"| folder | changes | {' | '.join(COLUMNS)} |")
     print(f"|---|{'---|' * (len(COLUMNS) + 1)}")
-    for room, counts in outcomes(FOLDER).items():
+    for folder, counts in outcomes(MUTANTS, mutated_folders(PROJECT)).items():
         figures = (counts.total(), *(counts[column] for column in COLUMNS))
+        _, _, room = folder.partition("/")
         print(f"| `{room}` | {' | '.join(f'{figure:,}' for figure in figures)} |")
 
 
