@@ -51,8 +51,9 @@ BROKEN: Final = 3
 TIMEOUT: Final = 36
 NO_TESTS: Final = 33
 """Exit codes as mutmut keeps and reads them."""
-_SERVERS: Final = frozenset(["postgres", "redis_server"])
-"""Fixtures that start a server, which takes seconds for each test that runs alone."""
+_SERVERS: Final = ("postgres", "redis")
+"""Words in the fixtures and parameters of tests that start a server, which takes seconds for each
+test that runs alone."""
 
 
 class Trial(NamedTuple):
@@ -155,24 +156,25 @@ class Forks:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Learn what each test executes, then try the changes."""
-        items = [item for item in session.items if _SERVERS.isdisjoint(_fixtures(item))]
+        items = [item for item in session.items if not _needs_server(item)]
         self.imported = set(_executed())
         _executed().clear()
         set_mutant_under_test("")
         gc.collect()
         gc.freeze()
         self._run_alone(items)
-        quick = [item for item in items if self._is_quick(item)]
-        self.quick = sorted(quick, key=lambda item: self.trials[item.nodeid].seconds)
+        for item in items:
+            trial = self.trials[item.nodeid]
+            if not trial.passed:
+                print(f"left out, since it fails alone or is slow: {item.nodeid}")
+            elif trial.seconds < SLOWEST:
+                self.quick.append(item)
+        self.quick.sort(key=lambda item: self.trials[item.nodeid].seconds)
         self._leave_out_dependent()
-        print(f"{len(items)} tests, of which {len(self.quick)} are quick and pass in any order")
+        print(f"{len(self.quick)} of {len(items)} tests are quick enough", flush=True)
         counts = Counter(self._try(name, module) for name, module in self.chosen)
         print(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()))
         return True
-
-    def _is_quick(self, item: pytest.Item) -> bool:
-        trial = self.trials[item.nodeid]
-        return trial.passed and trial.seconds < SLOWEST
 
     def _run_alone(self, items: list[pytest.Item]) -> None:
         """Run each test in a fork of its own, unless an earlier run of this program did."""
@@ -186,15 +188,16 @@ class Forks:
             if self.answer.exists():
                 trial = Trial(*json.loads(self.answer.read_text(encoding="utf-8")))
             else:
-                trial = Trial(passed=False, seconds=SLOWEST, functions=[])
+                # The kernel ended it.
+                trial = Trial(passed=True, seconds=2 * SLOWEST, functions=[])
             self.trials[item.nodeid] = trial
-            if number % 100 == 0 or number == len(unknown):
+            if number % 20 == 0 or number == len(unknown):
                 print(f"{number} of {len(unknown)} tests have run alone", flush=True)
                 self.trials_file.write_text(json.dumps(self.trials), encoding="utf-8")
 
     def _record(self, item: pytest.Item) -> NoReturn:
         """Run a test alone and write down which functions it executes."""
-        end_after(20 * SLOWEST)
+        end_after(2 * SLOWEST)
         set_mutant_under_test("stats")
         before = time.process_time()
         passed = self._passes(item)
@@ -272,8 +275,9 @@ def _executed() -> set[str]:
     return functions
 
 
-def _fixtures(item: pytest.Item) -> Sequence[str]:
-    return item.fixturenames if isinstance(item, pytest.Function) else ()
+def _needs_server(item: pytest.Item) -> bool:
+    fixtures = item.fixturenames if isinstance(item, pytest.Function) else []
+    return any(server in name for server in _SERVERS for name in (item.name, *fixtures))
 
 
 def main() -> int:
