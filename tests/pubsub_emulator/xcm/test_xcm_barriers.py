@@ -257,6 +257,16 @@ def test_a_publish_weighs_the_unit_its_own_share_and_its_bytes(message: list[Pub
     assert WEIGHER.weight(message) == expected
 
 
+def test_a_publish_of_its_own_time_takes_it_beside_the_unit() -> None:
+    """PS-21: at the top level and within a handler, which are weighed by different code."""
+    unit, own, byte = Weight(1000, 200), Weight(30, 4), Weight(5, 6)
+    weigher = FixedWeightBounds(XcmWeights(unit, own, byte))
+    instruction = publish()
+    whole = unit + own + byte * len(instruction.value)
+    assert weigher.weight((instruction,)) == whole
+    assert weigher.weight((SetAppendix((instruction,)),)) == unit + whole
+
+
 @pytest.mark.parametrize(
     "wrap", [SetErrorHandler, SetAppendix, lambda xcm: ExecuteWithOrigin(None, xcm)]
 )

@@ -14,6 +14,7 @@ from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, SetTopic
 from pubsub_emulator.xcm.location import HERE, PARENT, Location, parachain, sibling
 from pubsub_emulator.xcm.message import decode
 from pubsub_emulator.xcm.outcome import XcmErrorKind
+from pubsub_emulator.xcm.render import to_json
 from pubsub_emulator.xcm.schema import Kind, XcmCodec
 
 MESSAGES = VECTORS["messages"] + VECTORS["random_messages"]
@@ -25,6 +26,12 @@ def test_the_messages_hold_every_instruction_of_the_table() -> None:
         type(instruction) for vector in MESSAGES for instruction in decode(unhex(vector["encoded"]))
     }
     assert met >= set(Instruction.VARIANTS.values()) - {Publish}
+
+
+def test_each_message_is_shown_as_its_vector_states() -> None:
+    """PS-20: tuples, and variants with one value, have forms of their own in JSON."""
+    for vector in MESSAGES:
+        assert to_json(decode(unhex(vector["encoded"]))) == vector["value"]
 
 
 def test_publish_stands_at_the_next_free_discriminant() -> None:
