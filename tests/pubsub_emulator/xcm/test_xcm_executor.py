@@ -27,7 +27,12 @@ from support.xcm.messages import (
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, everything
+from pubsub_emulator.xcm.barriers import (
+    AllowPublishFrom,
+    AllowUnpaidExecutionFrom,
+    AnyOf,
+    everything,
+)
 from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import (
     ClearError,
@@ -58,9 +63,11 @@ from pubsub_emulator.xcm.location import (
 from pubsub_emulator.xcm.message import encode
 from pubsub_emulator.xcm.outcome import (
     Complete,
+    Error,
     Incomplete,
     InstructionError,
     Outcome,
+    Unsupported,
     XcmErrorKind,
 )
 from pubsub_emulator.xcm.response import Limited, Unlimited
@@ -149,6 +156,15 @@ def test_only_an_origin_that_is_exactly_a_parachain_publishes(origin: Location) 
     outcome = execute(publish(), origin=origin, config=chain).outcome
     assert isinstance(outcome, Incomplete)
     assert outcome.error == failed(0, XcmErrorKind.BadOrigin)
+    assert chain.layers == 0
+
+
+def test_a_message_that_the_barrier_refuses_does_not_begin() -> None:
+    """PS-22: the outcome is an error of instruction 0, and the barrier's reason stands beside."""
+    chain = Ledger()
+    execution = execute(publish(), config=chain, barrier=AnyOf())
+    assert execution.outcome == Error(failed(0, XcmErrorKind.Barrier))
+    assert execution.rejected == Unsupported()
     assert chain.layers == 0
 
 

@@ -105,6 +105,8 @@ def test_other_versions_and_nothing_are_no_messages(data: str) -> None:
         ("05041e02", "a bool is 0 or 1", 4),
         ("0504000400000000", "amount zero", 6),
         ("05040054", "at most 20", 3),
+        # A length of two bytes, of which the second is missing.
+        ("050434" + "00" * 32 + "01", "1 byte wanted", 36),
     ],
 )
 def test_an_error_says_what_and_where(data: str, reason: str, offset: int) -> None:
@@ -207,6 +209,16 @@ def test_messages_nest_eight_deep(wrap: Callable[[Xcm], Instruction]) -> None:
         encode(too_deep)
     with pytest.raises(XcmDecodeError, match="nested deeper"):
         decode(b"\x05" + encode_instructions(too_deep))
+
+
+def test_a_message_beside_others_nests_no_deeper() -> None:
+    """PS-20: after an inner message, the level is that of the message around it again."""
+    deepest = nest(8, SetAppendix, (ClearOrigin(),))
+    too_deep = nest(9, SetAppendix, (ClearOrigin(),))
+    beside = (SetErrorHandler(()),) * 3
+    assert check(b"\x05" + encode_instructions((*beside, *deepest)))
+    with pytest.raises(XcmDecodeError, match="nested deeper"):
+        decode(b"\x05" + encode_instructions((*beside, *too_deep)))
 
 
 def test_boxed_junctions_and_vectors_count_as_levels() -> None:
