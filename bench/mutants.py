@@ -277,7 +277,8 @@ def _executed() -> set[str]:
 
 def _needs_server(item: pytest.Item) -> bool:
     fixtures = item.fixturenames if isinstance(item, pytest.Function) else []
-    return any(server in name for server in _SERVERS for name in (item.name, *fixtures))
+    names = " ".join((item.name, *fixtures))
+    return any(server in names for server in _SERVERS)
 
 
 def main() -> int:
@@ -295,7 +296,9 @@ def main() -> int:
     given = parser.parse_args()
     os.chdir(ROOT)
     folder = given.folder.rstrip("/")
-    changes = {name: module for module in make_changes(folder) for name in module.exit_code_by_key}
+    changes: dict[str, SourceFileMutationData] = {}
+    for module in make_changes(folder):
+        changes |= dict.fromkeys(module.exit_code_by_key, module)
     if not changes:
         parser.error(f"mutmut makes no changes in {folder}; [tool.mutmut] lists the folders")
     order = sorted(changes)
