@@ -13,8 +13,8 @@ import contextlib
 import logging
 import secrets
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,7 +54,13 @@ STORE_SECONDS: Final = 1.0
 RETELL: Final = 5
 """How many times storing the result of an effect is repeated if the store is down."""
 CONCURRENCY: Final = 256
-"""The greatest number of effects that are carried out at once."""
+"""The greatest number of effects that are carried out at once on each network, and the greatest
+number of notifications of subscribers at once."""
+MOST_WAITING: Final = 1024
+"""The greatest number of effects that wait until one of these has ended, on each network. Further
+calls and probes are postponed."""
+POSTPONABLE: Final = (messages.CallNetwork, messages.ProbeNetwork)
+"""The effects that need not be carried out. Their jobs are due again when their leases end."""
 PAGE: Final = 1000
 """The number of rows in one read of a table."""
 LOOK_AT_STORE_SECONDS: Final = 2.0
@@ -94,6 +100,31 @@ class Reached:
     silent: float = 0.0
 
 
+class Limit:
+    """The limit of the effects that are carried out at once on a network, or on subscribers.
+
+    Each network has its own, so that one which does not answer delays no other.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """The number of effects that wait for one of those under way to end."""
+        self._free = asyncio.Semaphore(CONCURRENCY)
+
+    @contextlib.asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Wait until fewer than `CONCURRENCY` effects are under way, and be one of them."""
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
 class Engine:
     """One process of a distributor.
 
@@ -126,7 +157,8 @@ class Engine:
         """The effects under way."""
         self._loops: list[asyncio.Task[None]] = []
         """The tasks that serve the store and poll for due rows."""
-        self._limit = asyncio.Semaphore(CONCURRENCY)
+        self._limits: defaultdict[str, Limit] = defaultdict(Limit)
+        """The limits of effects by network, and that of notifications under the empty name."""
         self._waiters: dict[str, Waiter] = {}
         """The clients that wait for the result of a publication, by event id."""
         self._keys: set[tuple[str, str | None, str]] = set()
@@ -386,8 +418,17 @@ class Engine:
             log.error("a defect", exc_info=task.exception())
 
     async def _perform(self, effect: messages.Effect) -> None:
-        """Carry an effect out and queue its result."""
-        async with self._limit:
+        """Carry an effect out and queue its result.
+
+        Calls and probes are postponed if too many effects wait for the same network. Otherwise
+        they would pile up without limit while the network answers more slowly than jobs are due.
+        """
+        network = getattr(effect, "network", "")
+        limit = self._limits[network]
+        if limit.waiting >= MOST_WAITING and isinstance(effect, POSTPONABLE):
+            self.metrics.count("postponed", network=network)
+            return
+        async with limit.place():
             result = await self._result_of(effect)
         if result is not None:
             self._put(Waiting(result, left=RETELL))

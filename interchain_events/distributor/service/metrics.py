@@ -12,6 +12,7 @@ BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _HELP: Final = {
     "calls": "Publications on networks by outcome.",
     "posts": "Notifications of subscribers by outcome.",
+    "postponed": "Calls and probes that were postponed since too many waited, by network.",
     "requests": "Requests by method, route and status.",
     "notes": ("Notable occurrences by kind, such as conflicts, rewinds and dead letters."),
     "inputs": "Inputs that the state machine took in.",
