@@ -31,6 +31,7 @@ GROUPS = {
     "demo": (),
     "pubsub": (),
     "test": ("test", "browser", "docs"),
+    "compile": ("test",),
     "compiled": ("test",),
     "clients": ("test", "browser"),
     "worlds": ("test", "browser"),

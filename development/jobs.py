@@ -128,8 +128,8 @@ def memory_has_room() -> bool:
 
 def missing_tool(job: str) -> str | None:
     """Return the reason why this machine cannot do a job, or `None` if it can."""
-    if job == "compiled" and not any(shutil.which(compiler) for compiler in COMPILERS):
-        return "no C compiler here: the compiled build is not tested"
+    if job in {"compile", "compiled"} and not any(shutil.which(compiler) for compiler in COMPILERS):
+        return "no C compiler here: the compiled build is not made"
     if job == "prometheus" and shutil.which("apt-get") is None:
         return "no apt-get here: Prometheus does not scrape the distributor"
     if job == "interop" and shutil.which("cargo") is None:
@@ -137,8 +137,12 @@ def missing_tool(job: str) -> str | None:
     return None
 
 
-def compiled() -> int:
-    """Build both wheels with compiled modules into `build/compiled` and run their tests there."""
+def compile_packages() -> Path:
+    """Build both packages with compiled modules and return their folder, `build/compiled`.
+
+    The checkout itself stays pure Python: a compiled module beside its source would still run after
+    the source has changed. Raises `SetupError` if a module cannot be compiled.
+    """
     target = ROOT / "build" / "compiled"
     # setuptools would reuse the files of an earlier build.
     for build in (ROOT / "build", ROOT / "build" / "interchain_events"):
@@ -155,6 +159,21 @@ def compiled() -> int:
         raise SetupError(f"the compiled build failed: {last_line(built)}")
     if quiet(PYTHON, "-c", CHECK_COMPILED, target).returncode != 0:
         raise SetupError("the compiled build is not compiled")
+    return target
+
+
+def compile_and_say_how() -> int:
+    """Build the compiled packages and print how they are used. Return the exit code."""
+    target = compile_packages().relative_to(ROOT)
+    say(f"compiled; use it with PYTHONPATH={target} before a command:")
+    say(f"  PYTHONPATH={target} .venv/bin/pubsub run demo --out out/demo")
+    say("after a change of the source, compile again")
+    return 0
+
+
+def compiled() -> int:
+    """Build the compiled packages and run their tests. Return the exit code."""
+    target = compile_packages()
     # test_descent.py subclasses a class of the kernel, which compiled code does not allow.
     return test(
         [

@@ -30,6 +30,7 @@ jobs:
           fetched from Debian's package index
   canisters the example canisters, built from source, run, and called by agents of npm and PyPI; the
           first time Motoko's compiler and the agents are fetched
+  compile the hot modules compiled, in build/compiled; needs a C compiler
   compiled  the compiled build, made and tested in build/; needs a C compiler
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is
           followed, and with --external those to elsewhere, too
@@ -62,6 +63,8 @@ def run(job: str, args: list[str]) -> int:
             return jobs.tool("python", "tests/support/plumbing/chromium.py")
         case "mutation":
             return jobs.tool("mutmut", "run", *args)
+        case "compile":
+            return jobs.compile_and_say_how()
         case "compiled":
             return jobs.compiled()
         case "interop":

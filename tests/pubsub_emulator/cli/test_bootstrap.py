@@ -207,6 +207,7 @@ def test_core_tests_set_up_the_core_and_other_tests_everything(pips: list[list[s
 @pytest.mark.parametrize(
     ("job", "words"),
     [
+        ("compile", "no C compiler here"),
         ("compiled", "no C compiler here"),
         ("interop", "no cargo here"),
     ],
