@@ -94,7 +94,12 @@ class Codec:
                 return decoder.decode(data)
             except CandidError as error:
                 refused = refused or error
-        raise refused or CandidError("there is nothing to read it as")
+        try:
+            raise refused or CandidError("there is nothing to read it as")
+        finally:
+            # The error refers to this frame. If the frame referred to the error, too, the message
+            # would stay in memory until the garbage collector runs.
+            del refused
 
 
 class MethodCodec:

@@ -2,6 +2,8 @@
 (IC-11).
 """
 
+import contextlib
+import gc
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from interchain_events.icrc72.ic.candid.json_form import from_json, to_json
 from interchain_events.icrc72.ic.candid.wire import DEPTH, PER_BYTE, SPARE
 from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.services import codec
+from interchain_events.icrc72.services import Codec, codec
 
 NULL = t.PRIMS["null"]
 NAT = t.PRIMS["nat"]
@@ -470,3 +472,18 @@ def test_ic_11b_a_value_that_does_not_fit_restores_the_nesting_depth() -> None:
     assert Decoder([wanted]).decode(message) == ((None,) * count,)
     with pytest.raises(CandidError, match="another type than the interface says"):
         Decoder([wanted], strict=True).decode(message)
+
+
+def test_a_message_that_no_form_accepts_leaves_no_garbage() -> None:
+    either = Codec((NAT,), [(NULL,)])
+    message = Encoder((t.PRIMS["text"],)).encode("x" * 1000)
+    with pytest.raises(CandidError):
+        either.decode(message)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(CandidError):
+            either.decode(message)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
