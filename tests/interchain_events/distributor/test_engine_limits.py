@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-import pytest
+from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter.inside import InsideAdapter, deliver
 from interchain_events.distributor.adapter.ledger import SimulatedLedger
@@ -17,8 +17,6 @@ from interchain_events.distributor.service.engine import Engine, EngineSettings
 from interchain_events.distributor.service.poster import Poster
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
-
-pytestmark = pytest.mark.anyio
 
 COUNT = engine_module.CONCURRENCY + engine_module.MOST_WAITING + 100
 
@@ -61,6 +59,7 @@ async def _running() -> AsyncIterator[tuple[Engine, _Hanging, SimulatedLedger]]:
     await engine.stop()
 
 
+@alone
 async def test_a_network_that_hangs_delays_no_other_network() -> None:
     async with _running() as (engine, hanging, quick):
         for number in range(COUNT):
@@ -69,6 +68,7 @@ async def test_a_network_that_hangs_delays_no_other_network() -> None:
         assert hanging.calls == engine_module.CONCURRENCY
 
 
+@alone
 async def test_work_for_a_network_that_hangs_is_bounded() -> None:
     async with _running() as (engine, _, _):
         for number in range(COUNT):

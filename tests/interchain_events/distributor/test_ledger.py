@@ -1,6 +1,6 @@
 """Ledgers of networks: whether an id is in the log is looked up, however long the log is."""
 
-import pytest
+from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter.inside import InsideAdapter
 from interchain_events.distributor.adapter.ledger import Ledger, Published, SimulatedLedger
@@ -10,8 +10,6 @@ from interchain_events.distributor.once import MemoryStore
 from interchain_events.distributor.service.adapters import ProbeAnswer
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
-
-pytestmark = pytest.mark.anyio
 
 KNOWN, EVENT = event_of(1)
 ABSENT, _ = event_of(2)
@@ -43,6 +41,7 @@ async def _deliver(_endpoint: str, notices: list[Notice]) -> list[bool]:
     return [True for _ in notices]
 
 
+@alone
 async def test_an_id_is_looked_up_without_reading_the_log() -> None:
     chain = _Chain()
     adapter = InsideAdapter(chain, MemoryStore(), _deliver)
@@ -55,6 +54,7 @@ async def test_an_id_is_looked_up_without_reading_the_log() -> None:
     assert set(chain.limits) == {1}
 
 
+@alone
 async def test_a_silent_chain_leaves_open_whether_it_has_an_id() -> None:
     chain = _Chain()
     chain.include()
@@ -62,6 +62,7 @@ async def test_a_silent_chain_leaves_open_whether_it_has_an_id() -> None:
     assert await chain.has(KNOWN) is None
 
 
+@alone
 async def test_a_simulated_network_knows_its_ids_after_a_rewind() -> None:
     network = SimulatedNetwork("a")
     ledger = SimulatedLedger(network)
