@@ -42,7 +42,7 @@ def mutated_folders(project: Path) -> list[str]:
 def outcomes(mutants: Path, folders: list[str]) -> dict[str, Counter[str]]:
     """Return the number of changes in each column of the table, by folder.
 
-    A folder of which mutmut has made no changes yet is left out.
+    Folders for which mutmut has not made any changes yet are left out.
     """
     counts: dict[str, Counter[str]] = {}
     for folder in folders:

@@ -196,7 +196,8 @@ def worked_cases() -> Iterator[str]:
         sorted(fixtures, key=lambda each: order.index(each["expected"]["verdict"])), 1
     ):
         outcome = verifier["judged"](fixture)
-        found, steps = verifier["expected"](outcome), tuple(outcome.walk.steps)
+        found = verifier["expected"](outcome)
+        steps = tuple(outcome.walk.steps)
         same = walks.setdefault(steps, number)
         walk = (
             (f"The walk is that of case {same}.",) if same < number else ("```text", *steps, "```")

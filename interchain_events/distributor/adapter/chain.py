@@ -66,13 +66,13 @@ class DomeChain:
 def publication_of(event: Event, network: str) -> Publication:
     """Return the arguments of `emit_new_event` for an event."""
     return Publication(
-        event.event_type.encode(),
-        event.data_location.encode(),
-        [value.encode() for value in event.metadata],
-        bytes.fromhex(event.entity[2:]),
-        bytes.fromhex(event.previous[2:]),
-        None if event.iss is None else bytes.fromhex(event.iss[2:]),
-        network.encode(),
+        event_type=event.event_type.encode(),
+        data_location=event.data_location.encode(),
+        relevant_metadata=[value.encode() for value in event.metadata],
+        entity_id=bytes.fromhex(event.entity[2:]),
+        previous_entity_hash=bytes.fromhex(event.previous[2:]),
+        iss=None if event.iss is None else bytes.fromhex(event.iss[2:]),
+        network=network.encode(),
     )
 
 

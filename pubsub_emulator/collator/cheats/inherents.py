@@ -201,10 +201,10 @@ def wrong_mark(situation: Situation, draws: Draws) -> Proposal:
         storage,
         situation.spec,
         situation.parent.header,
-        ParaBlockNumber(header.number),
-        (aura_pre_digest(situation.slot),),
-        honest.inherent,
-        situation.walked,
+        number=ParaBlockNumber(header.number),
+        digest=(aura_pre_digest(situation.slot),),
+        inherent=honest.inherent,
+        plan=situation.walked,
         extrinsics=SignedBody(honest.extrinsics),
     )
     false = Storage(outcome.state)

@@ -280,7 +280,14 @@ class Situation:
         storage = Storage(self.parent.state.fork())
         parent = self.parent.header
         return execute_block(
-            storage, self.spec, parent, height, digest, inherent, walked, extrinsics=body
+            storage,
+            self.spec,
+            parent,
+            number=height,
+            digest=digest,
+            inherent=inherent,
+            plan=walked,
+            extrinsics=body,
         )
 
 
