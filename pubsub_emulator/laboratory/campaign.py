@@ -325,7 +325,7 @@ class _Campaign:
                 )
             )
         draws = Draws(self.seed, f"cases/{label}")
-        # Mutations do not need a second walk of the proof, so that many can be tried per second.
+        # Mutations do not need a second walk of the proof, so many can be tried per second.
         cheap = [strategy for strategy in strategies if strategy in MUTATIONS]
         for number in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
             if self.over():

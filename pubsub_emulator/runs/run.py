@@ -56,8 +56,9 @@ def simulate(
 ) -> Run:
     """Run a scenario and write its summary, and optionally its history and page, into `folder`.
 
-    `history_out` is another place for the history. `session` is the file of a session on the
-    scenario, whose commands are played instead of the scenario's length. The work is one stage.
+    `explorer` asks for the page. `history_out` is another place for the history. `session` is the
+    file of a session on the scenario: its commands decide how many blocks are built. `stage` shows
+    the progress of the work.
     """
     from pubsub_emulator.explorer.page import page_of, record
     from pubsub_emulator.explorer.recorder import Recorder

@@ -420,8 +420,9 @@ class Engine:
     async def _perform(self, effect: messages.Effect) -> None:
         """Carry an effect out and queue its result.
 
-        Calls and probes are postponed if too many effects wait for the same network. Otherwise
-        they would pile up without limit while the network answers more slowly than jobs are due.
+        A call or probe is dropped if too many effects wait for the same network. Its job is due
+        again when the lease ends, and then emits another one. Otherwise calls would pile up
+        without limit while a network answers more slowly than new ones come.
         """
         network = getattr(effect, "network", "")
         limit = self._limits[network]

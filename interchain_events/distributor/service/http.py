@@ -191,7 +191,10 @@ class DistributorHttp(HttpInterface):
     # subscriptions
 
     async def _subscribed(self, wanted: requests.SubscriptionRequest) -> web.Response:
-        """Store a subscription, and answer with its name and with the adapters' answers."""
+        """Store a subscription, and answer with its name and with what each network said.
+
+        Raises a `Problem` with status 429 if there are too many subscriptions.
+        """
         request = messages.Subscribe(
             *wanted, fresh=secrets.token_hex(16), key=secrets.token_hex(16)
         )

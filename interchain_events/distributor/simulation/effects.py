@@ -54,7 +54,7 @@ class EffectRunner(Scenery, ABC):
     def perform(self, process: Process, run: int, effect: messages.Effect) -> None:
         """Carry out an effect if the process that emitted it is still running.
 
-        By chance, the process is killed instead.
+        The process is killed instead by chance, or if this is the effect number `kill_at`.
         """
         if not process.alive or process.run != run:
             return

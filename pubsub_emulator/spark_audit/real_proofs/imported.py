@@ -136,9 +136,10 @@ class Present:
     def imported(
         self, columns: list[str], network: str | None = None, chain: int | None = None
     ) -> Iterator[Row]:
-        """Yield some columns, and `status`, of all imported blocks that can be read.
+        """Yield the rows of all imported blocks, with these columns and `status`.
 
-        Only one row group at a time is in memory, so that a history of any length can be read.
+        Row groups that cannot be read are left out. Only one row group at a time is in memory, so
+        that a history of any length can be read.
         """
         if self.history is None:
             return
