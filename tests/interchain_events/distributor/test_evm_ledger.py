@@ -342,7 +342,7 @@ def _with(**changes: Any) -> Callable[[Any], Any]:
         ("eth_getLogs", _with(data="0x"), "possible index and time"),
         ("eth_getLogs", _with(data="0x" + "ff" * 96), "possible index and time"),
         ("eth_getLogs", _with(data="0x1"), "eth_getLogs"),
-        ("eth_getLogs", _with(removed=True), "another contract or event"),
+        ("eth_getLogs", _with(removed=True), "removed by a reorganisation"),
         ("eth_getLogs", _with(blockNumber="0x99"), "of other blocks, or out of order"),
         ("eth_getLogs", lambda logs: [*logs, *logs], "event 0 of the contract, not event 1"),
         ("eth_getLogs", lambda _: "0x", "a valid tuple"),

@@ -110,7 +110,9 @@ def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
 
     Raises `BadAnswer` for an entry that this contract cannot have emitted.
     """
-    is_ours = "0x" + log.address.hex() == contract.lower() and not log.removed
+    if log.removed:
+        raise BadAnswer(f"{place}: a log entry of a block that was removed by a reorganisation")
+    is_ours = "0x" + log.address.hex() == contract.lower()
     if not is_ours or len(log.topics) != 4 or "0x" + log.topics[0].hex() != TOPIC:
         raise BadAnswer(f"{place}: a log entry of another contract or event")
     index = int.from_bytes(log.data[:32])
