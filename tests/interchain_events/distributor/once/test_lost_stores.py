@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -45,6 +45,19 @@ class Replica:
 
 
 @pytest.fixture
+def start() -> Iterator[Callable[..., Replica]]:
+    """Start processes over stores, which are closed after the test."""
+    with contextlib.ExitStack() as stores:
+
+        def start_one(address: str, name: str = "one") -> Replica:
+            replica = Replica(address, name)
+            stores.callback(replica.store.close)
+            return replica
+
+        yield start_one
+
+
+@pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "d.db"
 
@@ -63,20 +76,24 @@ def remove(file: Path) -> None:
         each.unlink()
 
 
-def test_sqlite_a_removed_file_is_noticed_at_once(file: Path) -> None:
+def test_sqlite_a_removed_file_is_noticed_at_once(
+    file: Path, start: Callable[..., Replica]
+) -> None:
     """Otherwise the process would go on in a file that nobody finds any more."""
-    one = Replica(f"sqlite:{file}")
+    one = start(f"sqlite:{file}")
     assert [one.loss(), one.loss()] == ["", ""]
     remove(file)
     assert one.loss() == EMPTIED
     assert one.loss() == ""
     assert file.exists()
-    other = Replica(f"sqlite:{file}", "other")
+    other = start(f"sqlite:{file}", "other")
     assert (other.loss(), one.loss()) == ("", "")
 
 
-def test_sqlite_a_restored_backup_is_noticed(file: Path, tmp_path: Path) -> None:
-    one = Replica(f"sqlite:{file}")
+def test_sqlite_a_restored_backup_is_noticed(
+    file: Path, tmp_path: Path, start: Callable[..., Replica]
+) -> None:
+    one = start(f"sqlite:{file}")
     one.loss()
     backup = copy_of(file, tmp_path / "backup")
     assert one.loss() == ""
@@ -86,10 +103,12 @@ def test_sqlite_a_restored_backup_is_noticed(file: Path, tmp_path: Path) -> None
     assert one.loss() == ""
 
 
-def test_sqlite_another_distributors_file_is_refused(file: Path, tmp_path: Path) -> None:
-    other = Replica(f"sqlite:{tmp_path / 'other.db'}", "other")
+def test_sqlite_another_distributors_file_is_refused(
+    file: Path, tmp_path: Path, start: Callable[..., Replica]
+) -> None:
+    other = start(f"sqlite:{tmp_path / 'other.db'}", "other")
     other.loss()
-    one = Replica(f"sqlite:{file}")
+    one = start(f"sqlite:{file}")
     one.loss()
     one.loss()
     copy_of(tmp_path / "other.db", tmp_path / "copy.db")
@@ -99,8 +118,10 @@ def test_sqlite_another_distributors_file_is_refused(file: Path, tmp_path: Path)
         one.loss()
 
 
-def test_sqlite_reads_outside_of_steps_continue_with_the_current_file(file: Path) -> None:
-    one = Replica(f"sqlite:{file}")
+def test_sqlite_reads_outside_of_steps_continue_with_the_current_file(
+    file: Path, start: Callable[..., Replica]
+) -> None:
+    one = start(f"sqlite:{file}")
     one.store.transact(lambda tx: tx.put("t", "k", "v", due=1))
     assert one.store.backlog() == 1
     remove(file)
@@ -108,8 +129,10 @@ def test_sqlite_reads_outside_of_steps_continue_with_the_current_file(file: Path
     assert one.store.rows("t") == []
 
 
-def test_sqlite_a_file_that_cannot_be_recreated_is_an_error_until_then(file: Path) -> None:
-    one = Replica(f"sqlite:{file}")
+def test_sqlite_a_file_that_cannot_be_recreated_is_an_error_until_then(
+    file: Path, start: Callable[..., Replica]
+) -> None:
+    one = start(f"sqlite:{file}")
     one.loss()
     folder = file.parent
     folder.rename(folder.with_name("away"))
@@ -138,8 +161,10 @@ def test_sqlite_the_mode_of_a_file_that_is_there_is_kept(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
-def test_postgres_tables_that_were_emptied_or_made_anew(postgres_url: str) -> None:
-    one = Replica(postgres_url)
+def test_postgres_tables_that_were_emptied_or_made_anew(
+    postgres_url: str, start: Callable[..., Replica]
+) -> None:
+    one = start(postgres_url)
     assert [one.loss(), one.loss()] == ["", ""]
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("TRUNCATE once_places")
@@ -150,21 +175,25 @@ def test_postgres_tables_that_were_emptied_or_made_anew(postgres_url: str) -> No
     assert one.loss() == ""
 
 
-def test_postgres_a_table_that_was_dropped_alone_is_made_anew(postgres_url: str) -> None:
+def test_postgres_a_table_that_was_dropped_alone_is_made_anew(
+    postgres_url: str, start: Callable[..., Replica]
+) -> None:
     """The version of the tables is still recorded, and somebody else may make them first."""
-    one, other = Replica(postgres_url), Replica(postgres_url)
+    one, other = start(postgres_url), start(postgres_url)
     assert [one.loss(), other.loss()] == ["", ""]
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("DROP TABLE once_places")
     assert [one.loss(), other.loss(), one.loss()] == [EMPTIED, NOTICED, ""]
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("DROP TABLE once_places")
-    again = Replica(postgres_url)
+    again = start(postgres_url)
     assert [again.loss(), one.loss()] == ["", EMPTIED]
 
 
-def test_postgres_a_newer_version_without_the_table_is_refused(postgres_url: str) -> None:
-    one = Replica(postgres_url)
+def test_postgres_a_newer_version_without_the_table_is_refused(
+    postgres_url: str, start: Callable[..., Replica]
+) -> None:
+    one = start(postgres_url)
     one.loss()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("UPDATE migrations SET version = 99 WHERE component = 'once'")
@@ -173,8 +202,10 @@ def test_postgres_a_newer_version_without_the_table_is_refused(postgres_url: str
         one.loss()
 
 
-def test_sqlite_a_table_that_was_dropped_alone_is_made_anew(file: Path) -> None:
-    one = Replica(f"sqlite:{file}")
+def test_sqlite_a_table_that_was_dropped_alone_is_made_anew(
+    file: Path, start: Callable[..., Replica]
+) -> None:
+    one = start(f"sqlite:{file}")
     one.loss()
     with contextlib.closing(sqlite3.connect(file)) as connection:
         connection.execute("DROP TABLE once_places")
@@ -182,9 +213,9 @@ def test_sqlite_a_table_that_was_dropped_alone_is_made_anew(file: Path) -> None:
 
 
 def test_sqlite_a_disk_error_during_a_steps_read_is_a_store_error(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Replica]
 ) -> None:
-    one = Replica(f"sqlite:{file}")
+    one = start(f"sqlite:{file}")
     one.loss()
 
     def fails(*_: object) -> None:
@@ -204,8 +235,10 @@ def test_postgres_the_cause_of_an_error_is_its_message_alone(postgres_url: str) 
     database.close()
 
 
-def test_postgres_a_restored_backup_is_noticed(postgres_url: str) -> None:
-    one = Replica(postgres_url)
+def test_postgres_a_restored_backup_is_noticed(
+    postgres_url: str, start: Callable[..., Replica]
+) -> None:
+    one = start(postgres_url)
     one.loss()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE backup AS TABLE once_places")
@@ -222,17 +255,19 @@ def server() -> Iterator[RedisServer]:
         yield made
 
 
-def test_redis_a_server_that_comes_back_empty(server: RedisServer) -> None:
-    one = Replica(server.url)
+def test_redis_a_server_that_comes_back_empty(
+    server: RedisServer, start: Callable[..., Replica]
+) -> None:
+    one = start(server.url)
     assert [one.loss(), one.loss()] == ["", ""]
     redis.Redis.from_url(server.url).flushall()
     assert one.loss() == EMPTIED
     assert one.loss() == ""
 
 
-def test_redis_a_replica_that_lagged(server: RedisServer) -> None:
+def test_redis_a_replica_that_lagged(server: RedisServer, start: Callable[..., Replica]) -> None:
     """After a failover, the newest transactions are missing."""
-    one = Replica(server.url)
+    one = start(server.url)
     one.loss()
     client = redis.Redis.from_url(server.url)
     backup = {key: client.dump(key) for key in client.scan_iter()}
@@ -245,9 +280,9 @@ def test_redis_a_replica_that_lagged(server: RedisServer) -> None:
 
 
 def test_redis_a_policy_that_changes_while_it_runs_stops_the_store(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Replica]
 ) -> None:
-    one = Replica(server.url)
+    one = start(server.url)
     one.loss()
     client = redis.Redis.from_url(server.url)
     client.config_set("maxmemory-policy", "allkeys-lru")
@@ -261,8 +296,10 @@ def test_redis_a_policy_that_changes_while_it_runs_stops_the_store(
     assert one.loss() == ""
 
 
-def test_redis_the_policy_is_checked_at_each_connection(server: RedisServer) -> None:
-    one = Replica(server.url)
+def test_redis_the_policy_is_checked_at_each_connection(
+    server: RedisServer, start: Callable[..., Replica]
+) -> None:
+    one = start(server.url)
     one.loss()
     client = redis.Redis.from_url(server.url)
     client.config_set("maxmemory-policy", "allkeys-random")
@@ -283,11 +320,11 @@ def test_redis_the_policy_is_checked_at_each_connection(server: RedisServer) -> 
 
 
 def test_redis_evicted_keys_stop_the_store_until_it_is_emptied(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Replica]
 ) -> None:
     monkeypatch.setattr(redis_store, "CHECK_SECONDS", 0.0)
     monkeypatch.setattr(redis_store, "CHECK_AGAIN_SECONDS", 0.0)
-    one = Replica(server.url)
+    one = start(server.url)
     one.loss()
     client = redis.Redis.from_url(server.url)
     client.set("filler", "x" * 2_000_000)
