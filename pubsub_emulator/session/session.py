@@ -289,7 +289,10 @@ class Session:
         """Take over all attributes of another session, which must not be used afterwards."""
         self.node.close()
         over = self.over
-        self.__dict__ = successor.__dict__
+        # The dictionary itself is not taken over: Python 3.13.0 to 3.13.2 may clear the objects in
+        # it when the successor is collected (github.com/python/cpython/issues/130327).
+        for name, value in vars(successor).items():
+            setattr(self, name, value)
         self.over = over
 
     def named(self, name: str) -> Checkpoint:

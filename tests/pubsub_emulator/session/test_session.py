@@ -1,5 +1,6 @@
 """A session takes lines and gives pages; no terminal is needed to try all of it."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -211,6 +212,7 @@ def test_a_session_written_to_a_file_comes_back_to_the_same_block(
     assert document["scenario"]["publishers"][0]["update_rate"] == 0.3
     again = Session.of(parse_scenario(SCENARIO.replace("tiny", "other"), "other.toml"))
     told(again, "save gone", f"load {path}")
+    gc.collect()
     assert _hash(again) == _hash(session)
     assert again.journal == session.journal
     assert not again.snapshots
