@@ -47,7 +47,9 @@ def compiled(raw: bytes, code: Code) -> wasmtime.Module:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     except subprocess.TimeoutExpired:
-        raise ModuleError("the module cannot be compiled: no end") from None
+        raise ModuleError(
+            f"the module cannot be compiled within {_OTHER_LIMIT_SECONDS} seconds"
+        ) from None
     if process.returncode:
         raise ModuleError(
             f"the module cannot be compiled with {COMPILER_BYTES >> 20:,} MiB and"
