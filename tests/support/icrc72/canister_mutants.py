@@ -199,7 +199,7 @@ def main() -> int:
     """Try some mutants of a role. Returns 0."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("role", choices=ROLES)
-    parser.add_argument("--modules", type=Path, required=True)
+    parser.add_argument("--modules", type=lambda text: Path(text).resolve(), required=True)
     parser.add_argument("--first", type=int, default=10, help="how many mutants to try")
     parser.add_argument("--step", type=int, default=1, help="try every so many")
     options = parser.parse_args()
