@@ -39,7 +39,7 @@ class Access(Part):
 
         `side` is `publishers` or `subscribers`. Without an allowed list, anybody may subscribe,
         but only the creator may publish, unless the setting `open_publications` is on. The draft
-        leaves this open, and events of strangers would harm subscribers who trust the creator.
+        does not decide this, and events of strangers would harm subscribers who trust the creator.
         The creator need not be on the allowed list of publishers.
         """
         config = publication.config
@@ -59,9 +59,10 @@ class Access(Part):
         place = publication.config.canisters.get(name)
         if place is None:
             return False
-        # Without an answer, access is denied: the principal counts as on a list of disallowed
-        # ones, but not as on a list of allowed ones.
-        return publication.verdicts.get((*place, who), name.endswith(":disallowed"))
+        # Access is denied until there is an answer. So a missing answer counts as yes for a list of
+        # disallowed principals, and as no for a list of allowed ones.
+        without_answer = name.endswith(":disallowed")
+        return publication.verdicts.get((*place, who), without_answer)
 
     def is_unheard(self, publication: Publication, side: str, who: Principal) -> bool:
         """Return whether a list canister's answer about `who` is missing or too old."""
@@ -150,10 +151,10 @@ class Access(Part):
         for publication in self.state.publications.values():
             if not publication.config.canisters:
                 continue
-            sides = [("publishers", who) for who in publication.publishers]
-            sides += [("subscribers", who) for who in publication.subscribers]
+            members = [("publishers", who) for who in publication.publishers]
+            members += [("subscribers", who) for who in publication.subscribers]
             questions: list[Question] = []
-            for side, who in sides:
+            for side, who in members:
                 questions += self.questions(publication, side, who)
             known = {question.key for question in questions}
             heard = {key: round_ for key, round_ in publication.heard.items() if key in known}
@@ -164,6 +165,7 @@ class Access(Part):
                 for key, verdict in publication.verdicts.items()
                 if key in heard and heard[key] > oldest
             }
+            # A question without any answer counts as due.
             due = now - self.settings.list_check
             stale += [question for question in questions if heard.get(question.key, due) <= due]
         return stale

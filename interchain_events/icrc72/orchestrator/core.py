@@ -47,9 +47,9 @@ class Orchestrator(Core):
     """The role of the orchestrator.
 
     `broadcasters` are the canisters that may register as broadcasters. `may_publish` is an
-    additional check of publishers. With `everywhere`, broadcasters serve all subnets and not only
-    their own. `valid` is a list canister and the name of its list: clients that ask for the
-    broadcasters are then referred to that list.
+    additional check of publishers. With `everywhere`, any broadcaster may serve a member, even if
+    the member's subnet has its own. `valid` is a list canister and the name of its list: clients
+    that ask for the broadcasters are then referred to that list.
     """
 
     name = "orchestrator"
@@ -78,24 +78,24 @@ class Orchestrator(Core):
         self._wire()
 
     def _wire(self) -> None:
-        """Make the parts, which all work on the current state. `resume` replaces the state."""
-        part = self.state, self.settings, self.role
+        """Make the parts for the current state. They are made again when `resume` replaces it."""
+        shared = self.state, self.settings, self.role
         self.lookups = Queries(self.state, self.settings)
         self.planner = Planner(
             self.state, everywhere=self._everywhere, elsewhere=self.settings.other_subnets
         )
-        self.access = Access(*part)
-        self.messenger = Messenger(*part, self.planner)
-        self.moves = Moves(*part, self.planner, self.lookups)
+        self.access = Access(*shared)
+        self.messenger = Messenger(*shared, self.planner)
+        self.moves = Moves(*shared, self.planner, self.lookups)
         self.move_publisher = self.moves.move_publisher
         self.retire = self.moves.retire
-        judging = (*part, self.planner, self.access)
-        self.replays = Replays(*judging)
+        with_access = (*shared, self.planner, self.access)
+        self.replays = Replays(*with_access)
         self.publications = Publications(
-            *judging, replays=self.replays, may_publish=self._may_publish
+            *with_access, replays=self.replays, may_publish=self._may_publish
         )
         self.subscriptions = Subscriptions(
-            *judging, replays=self.replays, met=self.publications.match, died=self._died
+            *with_access, replays=self.replays, met=self.publications.match, died=self._died
         )
         self._methods = self._update_methods()
 
@@ -126,7 +126,7 @@ class Orchestrator(Core):
         return self.lookups.queries()
 
     def begin(self, ctx: Context) -> None:
-        """Put the broadcasters that the constructor got on the list."""
+        """List the broadcasters with which the role was made."""
         self.state.last_wake = ctx.now
         for broadcaster in self._listed:
             self.add_broadcaster(broadcaster)
@@ -146,7 +146,7 @@ class Orchestrator(Core):
         self._wire()
 
     def add_broadcaster(self, broadcaster: Principal) -> None:
-        """Put a broadcaster on the list, so that it may register."""
+        """Add a broadcaster to the list of those that may register."""
         self.state.brokers.setdefault(broadcaster, Broker(broadcaster, subnet_of(broadcaster) or 0))
 
     def wake(self, ctx: Context) -> None:
@@ -190,7 +190,7 @@ class Orchestrator(Core):
         self.planner.move_all()
 
     def _check_lists(self, ctx: Context) -> None:
-        """Ask list canisters again if their answers are old, and judge by the new answers."""
+        """Ask list canisters again if their answers are old, and then decide on access again."""
         if ctx.now < self.state.last_check + self.settings.list_retry:
             return
         self.state.last_check = ctx.now

@@ -69,7 +69,7 @@ class Escrow:
         """Divide the price of a replay that has ended, and begin to pay out.
 
         `count` is the number of events for which the last publisher is paid. Publishers that
-        finished their parts before are paid for these, unless the replay failed. The payer gets the
+        finished their parts earlier are paid for them, unless the replay failed. The payer gets the
         rest.
         """
         replay.settled = True

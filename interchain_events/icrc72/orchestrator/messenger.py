@@ -91,7 +91,7 @@ class Messenger(Part):
         return earliest(self._dues(now), now)
 
     def _dues(self, now: int) -> Iterator[int]:
-        """Yield the next round for members that wait, and for each broadcaster."""
+        """Yield the next rounds in which members and each broadcaster may need a system event."""
         if self.state.restless:
             yield now + 1
         if self._later:
@@ -145,11 +145,13 @@ class Messenger(Part):
                 elif self.planner.removable(broker, fact):
                     removes.append(fact)
                     del broker.dirty[fact]
-            elif fact in broker.held and broker.held[fact] == wanted[0]:
+                continue
+            value, _ = wanted
+            if fact in broker.held and broker.held[fact] == value:
                 del broker.dirty[fact]
                 self.planner.settled(fact)
-            elif self.planner.ready(broker, fact, wanted[0]):
-                adds[fact] = wanted[0]
+            elif self.planner.ready(broker, fact, value):
+                adds[fact] = value
                 del broker.dirty[fact]
         if not adds and not removes and ctx.now < broker.last_round + self.settings.ping:
             return
@@ -198,7 +200,7 @@ class Messenger(Part):
             broker.release(fact)
         broker.hold(alert.content.adds)
         for fact in alert.content.facts:
-            self._check(broker, fact)
+            self._mark_if_changed(broker, fact)
             self.planner.settled(fact)
             match fact:
                 case SubscriberFact(namespace, subscriber) if namespace in self.state.by_namespace:
@@ -217,13 +219,14 @@ class Messenger(Part):
         return True
 
     @staticmethod
-    def _check(broker: Broker, fact: Fact) -> None:
+    def _mark_if_changed(broker: Broker, fact: Fact) -> None:
         """Mark a fact as dirty if it changed again while the system event was under way."""
         wanted = broker.want.get(fact)
         if wanted is None:
             differs = fact in broker.held
         else:
-            differs = fact not in broker.held or broker.held[fact] != wanted[0]
+            value, _ = wanted
+            differs = fact not in broker.held or broker.held[fact] != value
         if differs:
             broker.dirty[fact] = None
 
@@ -332,6 +335,7 @@ class Messenger(Part):
             member.alert = None
             member.tries = 0
         else:
+            # The wait doubles with each failure, up to 16 rounds.
             member.tries = min(member.tries + 1, 4)
             member.next = ctx.now + (1 << member.tries)
         self.state.restless[key] = None
@@ -361,7 +365,8 @@ class Messenger(Part):
         member.last_id += 1
         member.tries = member.next = 0
         content = MemberAlert(adds, removes, errors)
-        alert = member.alert = SentToMember(member.last_id, content, exit_)
+        alert = SentToMember(member.last_id, content, exit_)
+        member.alert = alert
         namespace = system_namespace(member.role, member.id)
         data = content.data(member.role)
         if exit_ is None:

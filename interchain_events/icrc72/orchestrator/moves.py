@@ -48,7 +48,7 @@ class Moves(Part):
     def retire(self, broadcaster: Principal) -> bool:
         """Begin to retire a broadcaster.
 
-        Returns false if it is unknown or dead, or if no other broadcaster serves its subnet.
+        Returns false if the broadcaster is unknown or dead, or if no other one serves its subnet.
         """
         broker = self.state.brokers.get(broadcaster)
         if (
@@ -66,7 +66,7 @@ class Moves(Part):
         return now + self.settings.drain_check if moving or self._retiring() else None
 
     def wake(self, ctx: Context) -> None:
-        """Check each moved publisher and retiring broadcaster, and take its next step if it may."""
+        """Continue each move of a publisher and each retirement of a broadcaster, if possible."""
         for publication in self.state.publications.values():
             for publisher in list(publication.draining):
                 self._check_drain(ctx, publication, publisher)
@@ -74,7 +74,7 @@ class Moves(Part):
             self._check_retiring(ctx, broker)
 
     def broadcaster_died(self, broadcaster: Principal) -> None:
-        """Finish moves that waited for a dead broadcaster: its queues will not become empty."""
+        """Finish the moves that waited until the queues of a broadcaster, now dead, are empty."""
         for publication in self.state.publications.values():
             for publisher, entries in list(publication.draining.items()):
                 if broadcaster in entries:
@@ -96,7 +96,8 @@ class Moves(Part):
         name = f"icrc72:drain:{publisher.text}:queued"
         since = publication.emptying.setdefault(publisher, ctx.now)
         brokers = [self.state.brokers[entry] for entry in dict.fromkeys(entries)]
-        # A list: every broadcaster must be asked, also after one that still has events.
+        # A list and not a generator, because every broadcaster must be asked, even if one before it
+        # still has events.
         empty = [self._is_zero(ctx, broker, name, since) for broker in brokers]
         if all(empty):
             self._drained(publication, publisher)
@@ -163,7 +164,7 @@ class Moves(Part):
         return has_publishers
 
     def _move_exits(self, broker: Broker) -> bool:
-        """Give other exits to members of which it is the exit. Return whether there were any."""
+        """Give other exits to the broadcaster's members. Return whether it was the exit of any."""
         members = [member for member, exit_ in self.state.exits.items() if exit_ == broker.id]
         for member in members:
             self.planner.assign_exit(member)
@@ -187,7 +188,7 @@ class Moves(Part):
         return False
 
     def _empty(self, ctx: Context, broker: Broker, since: int) -> None:
-        """Finish a broadcaster that no longer gets events.
+        """Finish the retirement of a broadcaster that no longer gets events.
 
         When its queues are empty, or `silence` rounds after `since`, its subscribers may be removed
         (see `Planner.removable`). When it then holds no facts, it is no longer registered.

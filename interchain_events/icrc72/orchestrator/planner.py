@@ -41,7 +41,7 @@ _OF_MEMBERS: Final = (f.SubscriberFact, f.PublisherFact)
 
 
 def _load_of(fact: f.Fact) -> int:
-    """Return how much a fact adds to the load of its broadcaster: 1 for each member, else 0."""
+    """Return what a fact adds to its broadcaster's load: 1 if it is about a member, else 0."""
     return 1 if isinstance(fact, _OF_MEMBERS) else 0
 
 
@@ -124,7 +124,8 @@ class Planner:
             chosen.append(broker)
         entries: tuple[Principal, ...] = ()
         if chosen:
-            # The new broadcasters take the free partitions, in turn.
+            # The new broadcasters take the free partitions in turn. If there are none, the living
+            # entries take them.
             spare = [broker for broker in chosen if broker not in former] or chosen
             places = former or (None,) * publication.config.partitions
             entries = tuple(
@@ -162,11 +163,12 @@ class Planner:
         self._replace_facts(f.MemberCause(who), facts)
 
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
-        """Plan that the entries of a publisher accept its events, and that it is informed."""
+        """Plan that a publisher's entries accept its events, and that it is informed about them."""
         cause = f.PublisherCause(publication.id, who)
         may_publish = publication.publishers.get(who) and who not in publication.draining
         entries = publication.entries.get(who, ()) if may_publish else ()
         fact = f.PublisherFact(publication.namespace, who)
+        # One broadcaster may be the entry for several partitions.
         brokers = dict.fromkeys(entries)
         self._replace_facts(cause, [(broker, fact, publication.version) for broker in brokers])
         informed: list[_KnownFact] = []
@@ -183,22 +185,25 @@ class Planner:
         """Plan how the events of a publication reach a subscriber.
 
         The subscriber's exit notifies it, and every other broadcaster that is an entry of the
-        publication relays to this exit. If all its subscriptions have the same filter and skip, the
-        relay has them, too. Otherwise the relay lets all events through.
+        publication relays to this exit. If all of the subscriber's subscriptions have the same
+        filter and skip, the relay has them, too. Otherwise the relay lets all events through.
         """
         cause = f.PairCause(publication.id, who)
         publication.unserved[who] = None
         namespace = publication.namespace
         exit_ = self.state.exits.get(who)
-        value = self._wanted(publication, who)
+        subscriptions = self._wanted(publication, who)
         facts: list[_BrokerFact] = []
         alerts: list[_KnownFact] = []
         entries = self.entries(publication)
-        if exit_ is not None and value and entries:
+        if exit_ is not None and subscriptions and entries:
             fact = f.SubscriberFact(namespace, who)
-            facts.append((exit_, fact, value))
-            alerts = [(("subscriber", who), f.ExitFact(wanted.id, exit_), True) for wanted in value]
-            widths = {wanted.width for wanted in value}
+            facts.append((exit_, fact, subscriptions))
+            alerts = [
+                (("subscriber", who), f.ExitFact(wanted.id, exit_), True)
+                for wanted in subscriptions
+            ]
+            widths = {wanted.width for wanted in subscriptions}
             # While the exit may still serve former values of the subscriptions, the relay must let
             # their events through, too.
             for served in self._served_by(exit_, fact):
@@ -239,6 +244,7 @@ class Planner:
         return tuple(wanted)
 
     def _publications_of(self, who: Principal) -> list[Publication]:
+        """Return the publications to which a principal subscribes."""
         return [
             publication
             for publication in self.state.publications.values()
@@ -287,7 +293,7 @@ class Planner:
             self.state.reasons[cause] = needed
 
     def _replace_values(self, facts: list[_BrokerFact]) -> None:
-        """Replace the values of facts that broadcasters should have already."""
+        """Change the values of facts that broadcasters should have as before."""
         for broker_id, fact, value in facts:
             broker = self.state.brokers[broker_id]
             former, count = broker.want[fact]
@@ -298,7 +304,7 @@ class Planner:
     def _replace_member_facts(self, cause: f.Cause, facts: list[_KnownFact]) -> None:
         """Replace the facts that members should know because of a cause.
 
-        They are counted like those of broadcasters.
+        Each fact has a count of its causes, as in `_replace_facts`.
         """
         former = self.state.member_reasons.pop(cause, [])
         counted: list[tuple[tuple[str, Principal], f.MemberFact]] = []
@@ -359,7 +365,7 @@ class Planner:
     def _served_by(
         self, exit_: Principal, fact: f.SubscriberFact
     ) -> list[tuple[f.WantedSubscription, ...]]:
-        """Return the values of a fact on which an exit may act: confirmed, and under way."""
+        """Return the confirmed value of a fact and the one under way. An exit may act on either."""
         broker = self.state.brokers[exit_]
         if broker.dead:
             return []
@@ -415,6 +421,7 @@ class Planner:
         return True
 
     def _served(self, publication: Publication, who: Principal) -> bool:
+        """Return whether the exit of a subscriber has confirmed that it serves the subscriber."""
         facts = self.state.reasons.get(f.PairCause(publication.id, who), [])
         return all(
             self.sure(broker_id, fact)
@@ -482,9 +489,9 @@ class Planner:
     def _unneeded(self, broker: Broker, namespace: str, target: Principal, who: Principal) -> bool:
         """Return whether a relay may be removed.
 
-        It must stay while its exit may serve a subscriber whose events are not let through by this
-        entry's other relay. If `who` is a subscriber, the other relay is the one for everybody. If
-        `who` is `EVERYBODY`, it is each subscriber's own.
+        It must stay while its exit may serve a subscriber whose events this entry's other relay
+        does not let through. The other relay is that for everybody if `who` is a subscriber, and
+        the subscriber's own relay if `who` is `EVERYBODY`.
         """
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
@@ -497,9 +504,9 @@ class Planner:
             return self.state.last_wake >= exit_.leaves
         subscribers = exit_.subscribers(namespace) if who == f.EVERYBODY else [who]
         for subscriber in subscribers:
+            other = subscriber if who == f.EVERYBODY else f.EVERYBODY
+            width = self._settled(broker, f.RelayFact(namespace, target, other))
             for served in self._served_by(target, f.SubscriberFact(namespace, subscriber)):
-                other = subscriber if who == f.EVERYBODY else f.EVERYBODY
-                width = self._settled(broker, f.RelayFact(namespace, target, other))
                 if width != f.WIDE and not all(wanted.width == width for wanted in served):
                     return False
         return True
@@ -584,8 +591,8 @@ class Planner:
 def _exit_facts(replay: Replay, entry: Principal, exit_: Principal) -> list[_BrokerFact]:
     """Return the facts that the exit of a replay should have.
 
-    The exit delivers what the entry hands over. If the two are the same broadcaster, this is the
-    exit itself.
+    The exit delivers the events that the entry hands over. If one broadcaster is both, it expects
+    them from itself.
     """
     delivering = f.Delivering(
         replay.namespace,

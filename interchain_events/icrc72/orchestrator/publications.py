@@ -62,7 +62,8 @@ class Publications(Part):
         c.check_memo(item.memo, self.settings.config_bytes)
         c.check_size(item.config, self.settings)
         config = c.new_publication(who, item.config, item.memo)
-        # Every key is valid, so only those that would change the publication are refused below.
+        # Malformed keys were refused by `new_publication`. Below, only keys are refused that would
+        # change an existing publication.
         number = self.state.by_namespace.get(item.namespace)
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
@@ -153,12 +154,17 @@ class Publications(Part):
         c.check_size(config, self.settings)
         former = publication.config
         publication.config = config
-        places = set(config.canisters.values())
+        # Forget the answers of lists that the new configuration does not name.
+        lists = set(config.canisters.values())
         publication.verdicts = {
-            key: verdict for key, verdict in publication.verdicts.items() if key[:2] in places
+            (canister, name, who): verdict
+            for (canister, name, who), verdict in publication.verdicts.items()
+            if (canister, name) in lists
         }
         publication.heard = {
-            key: round_ for key, round_ in publication.heard.items() if key[:2] in places
+            (canister, name, who): round_
+            for (canister, name, who), round_ in publication.heard.items()
+            if (canister, name) in lists
         }
         publication.version += 1
         self.judge(publication)

@@ -181,8 +181,8 @@ class Queries:
         number = self.state.by_namespace.get(pattern)
         return () if number is None else (self.state.publications[number],)
 
-    def _open(self) -> Iterator[SubscriptionRecord]:
-        """Return the subscriptions of other namespaces than system namespaces."""
+    def _not_system(self) -> Iterator[SubscriptionRecord]:
+        """Return the subscriptions except the registrations for system namespaces."""
         return (
             subscription
             for subscription in self.state.subscriptions.values()
@@ -191,8 +191,9 @@ class Queries:
 
     def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:
         """Return as many infos (of the Candid type `name`) as fit into an answer."""
-        whole = replace(self.settings, batch_notifications=self.settings.page_most)
-        return tuple(fitting(infos, type_codec("orchestrator", name).size, whole))
+        # `fitting` also limits the number of items, which for an answer is that of a page.
+        limits = replace(self.settings, batch_notifications=self.settings.page_most)
+        return tuple(fitting(infos, type_codec("orchestrator", name).size, limits))
 
     def _items(
         self, page: m.Page[P], of_row: Callable[[Row], Iterable[E | None]], every: Iterable[E]
@@ -250,6 +251,7 @@ class Queries:
         )
 
     def _publication(self, name: str, filter_: m.OrchestrationFilter) -> m.PublicationInfo:
+        """Return the item of an answer about the publication of a namespace."""
         publication = self.state.publications[self.state.by_namespace[name]]
         stats = self._stats(filter_, "icrc72:publication", self._publication_stats(publication))
         return m.PublicationInfo(name, publication.id, publication.config.pairs(), stats)
@@ -258,7 +260,7 @@ class Queries:
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.SubscriberInfo, ...]:
         """Answer `icrc72_get_subscribers`."""
-        subscribers = (subscription.subscriber for subscription in self._open())
+        subscribers = (subscription.subscriber for subscription in self._not_system())
         items, filter_ = self._items(page, lambda row: (row.subscriber,), every=subscribers)
         infos: list[m.SubscriberInfo] = []
         for subscriber in self._page(items, page, bytes):
@@ -276,7 +278,7 @@ class Queries:
             assigned = self._assigned(broker, page.filter or _ALL)
             if assigned is not None:
                 return assigned
-        ids = (subscription.id for subscription in self._open())
+        ids = (subscription.id for subscription in self._not_system())
         items, filter_ = self._items(page, lambda row: (row.subscription_id,), every=ids)
         numbers = self._page(items, page, lambda number: number)
         return self._fitting(
@@ -284,6 +286,7 @@ class Queries:
         )
 
     def _subscription(self, number: int, filter_: m.OrchestrationFilter) -> m.SubscriptionInfo:
+        """Return the item of an answer about the subscription with an id."""
         subscription = self.state.subscriptions[number]
         stats = self._stats(filter_, "icrc72:subscription", self._subscription_stats(number))
         return m.SubscriptionInfo(number, subscription.pattern, subscription.config.pairs(), stats)
@@ -294,9 +297,9 @@ class Queries:
         """Return a subscriber's subscriptions as they were assigned to a broadcaster (IC-38c).
 
         These are the subscriptions in the system events that the broadcaster was sent, and not the
-        present ones: it must not act on a change before its turn. Returns `None` unless the query
-        has exactly one subscriber and one namespace. It is then answered like that of any other
-        caller.
+        present ones: it must not act on a change before its turn. Only a query with exactly one
+        subscriber and one namespace is answered in this way. Returns `None` for any other, which is
+        answered as for any other caller.
         """
         subscribers = [slice_.value for slice_ in filter_.slice if slice_.tag == "BySubscriber"]
         namespaces = [slice_.value for slice_ in filter_.slice if slice_.tag == "ByNamespace"]
@@ -357,9 +360,12 @@ class Queries:
         return ordered[:take]
 
     @staticmethod
-    def _stats(filter_: m.OrchestrationFilter, of: str, numbers: Mapping[str, int]) -> Pairs:
-        """Return the statistics that the filter asks for, with the prefix of their kind."""
-        pairs = [(f"{of}:stats:{name}", nat(number)) for name, number in numbers.items()]
+    def _stats(filter_: m.OrchestrationFilter, kind: str, numbers: Mapping[str, int]) -> Pairs:
+        """Return the statistics that the filter asks for.
+
+        `kind` is the beginning of their names, such as `icrc72:publisher`.
+        """
+        pairs = [(f"{kind}:stats:{name}", nat(number)) for name, number in numbers.items()]
         match filter_.statistics:
             case ("None", _):
                 return ()
@@ -389,13 +395,13 @@ class Queries:
         }
 
     def _publisher_stats(self, who: Principal) -> dict[str, int]:
-        numbers = [
+        publications = [
             publication.id
             for publication in self.state.publications.values()
             if who in publication.publishers
         ]
-        events = sum(self._sum(f"icrc72:publication:{number}:events") for number in numbers)
-        return {"publications": len(numbers), "events": events}
+        events = sum(self._sum(f"icrc72:publication:{number}:events") for number in publications)
+        return {"publications": len(publications), "events": events}
 
     def _subscription_stats(self, number: int) -> dict[str, int]:
         start = f"icrc72:subscription:{number}:"
@@ -403,18 +409,18 @@ class Queries:
 
     def _subscriber_stats(self, who: Principal) -> dict[str, int]:
         unconfirmed = self._sum(f"icrc72:subscriber:{who.text}:unconfirmed")
-        numbers = [
+        subscriptions = [
             number
-            for name, number in self.state.by_subscriber.get(who, {}).items()
-            if not is_system(name)
+            for pattern, number in self.state.by_subscriber.get(who, {}).items()
+            if not is_system(pattern)
         ]
         sums = Counter({"notifications": 0, "confirmations": 0})
-        for number in numbers:
+        for number in subscriptions:
             sums.update(self._subscription_stats(number))
-        return {"subscriptions": len(numbers), **sums, "unconfirmed": unconfirmed}
+        return {"subscriptions": len(subscriptions), **sums, "unconfirmed": unconfirmed}
 
     def refresh(self, ctx: Context, role: RoleCanister) -> None:
-        """Ask broadcasters for their statistics, each every `stats_check` rounds (IC-35d)."""
+        """Ask each broadcaster for its statistics every `stats_check` rounds (IC-35d)."""
         for broker in self.state.brokers.values():
             if (
                 broker.registered
@@ -436,10 +442,11 @@ class Queries:
 
     def ask_stats(self, ctx: Context, role: RoleCanister, broker: Broker) -> None:
         """Ask one broadcaster for its statistics now."""
-        asked = broker.asked_stats = ctx.now
+        asked = ctx.now
+        broker.asked_stats = asked
 
         def answered(_ctx: Context, stats: Pairs | None) -> None:
-            # Answers may arrive out of order: keep the one to the latest request.
+            # Answers may arrive out of order. Keep the answer to the latest request.
             if stats is not None and asked >= broker.told_stats:
                 broker.told_stats = asked
                 broker.stats = {name: as_nat(value) or 0 for name, value in stats}

@@ -55,7 +55,8 @@ class Replays(Part):
     def register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
         """Register replays one after the other.
 
-        Each is paid before the next one is checked, because it counts against the same quotas.
+        The price of a replay is taken before the next one is checked, because an accepted replay
+        counts against the quotas of the next.
         """
         caller = ctx.caller
         taken = items[: self.settings.batch_items]
@@ -80,7 +81,7 @@ class Replays(Part):
         def paid(ctx: Context, replay: Replay, refusal: Err | None) -> None:
             ctx.caller = caller
             # Access and quotas may have changed before the ledger answered.
-            outcome = refusal or self._checked(ctx, taken[len(results)])
+            outcome = self._checked(ctx, taken[len(results)]) if refusal is None else refusal
             if isinstance(outcome, Replay):
                 results.append(self._accept(ctx, replay))
             else:
@@ -184,7 +185,8 @@ class Replays(Part):
         self.state.last_replay += 1
         replay.id = self.state.last_replay
         replay.settled = replay.payer is None
-        replay.heard = replay.since = ctx.now
+        replay.heard = ctx.now
+        replay.since = ctx.now
         self.state.replays[replay.id] = replay
         oldest = ctx.now - self.settings.replay_window
         # Removed and inserted again, so that the dict is ordered by each subscriber's last request.
@@ -260,8 +262,10 @@ class Replays(Part):
             elif ctx.now - replay.since > settings.replay_silence:
                 self._end(ctx, replay, "errored", text="no broadcaster")
             return
+        # A member holds a fact when it was informed about it.
         if replay.alerted is None and member is not None and DueFact(replay.id) in member.holds:
-            replay.alerted = replay.heard = ctx.now
+            replay.alerted = ctx.now
+            replay.heard = ctx.now
         if replay.done is None:
             # A publisher that cannot be informed about the replay counts as silent, too.
             silent_since = replay.since if replay.alerted is None else replay.heard
@@ -340,7 +344,11 @@ class Replays(Part):
         self.role.ask(ctx, entry, methods.GET_BROADCASTER_STATS, None, answered)
 
     def _part_ended(self, ctx: Context, replay: Replay, done: int) -> None:
-        """Go on with the next publisher when one is done, or complete the replay."""
+        """Go on with the next publisher when one is done, or complete the replay.
+
+        `done` is the number of events that the publisher reported. For the payment, only those
+        count that the entry has accepted.
+        """
         if not replay.rest:
             self._end(ctx, replay, "completed", done)
             return
@@ -489,7 +497,7 @@ class Replays(Part):
 def _set_price(
     replay: Replay, publication: Publication, publishers: list[Principal], events: int
 ) -> Err | None:
-    """Set the price of a replay: that of its dearest publisher, for a number of events.
+    """Set the price of a replay of `events` events to that of its dearest publisher.
 
     Returns an error if the publishers do not charge in the same currency.
     """

@@ -65,7 +65,7 @@ class Publication:
     draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """For each publisher that is being moved, its former entries, which must become empty first."""
     emptying: dict[Principal, int] = field(default_factory=dict)
-    """For each of these, the round since which no entry accepts its events."""
+    """For each publisher that is being moved, the round since which no entry accepts its events."""
     unserved: dict[Principal, None] = field(default_factory=dict)
     """Subscribers whose exit may not yet serve them."""
     joined: dict[Principal, PublisherConfig] = field(default_factory=dict)
@@ -183,7 +183,10 @@ class Broker:
         return {} if self.alert is None else self.alert.content.adds
 
     def subscribers(self, namespace: str) -> list[Principal]:
-        """Return the subscribers that it may notify: confirmed, or under way to it."""
+        """Return the subscribers whom the broadcaster may notify.
+
+        These are the subscribers of confirmed facts, and of facts under way to the broadcaster.
+        """
         facts = [*self.held_by_name.get(("subscriber", namespace), ()), *self.under_way()]
         return [
             fact.subscriber
@@ -192,7 +195,10 @@ class Broker:
         ]
 
     def publishers(self, namespace: str) -> list[Principal]:
-        """Return the publishers from which it may accept events: confirmed, or under way to it."""
+        """Return the publishers from which the broadcaster may accept events.
+
+        These are the publishers of confirmed facts, and of facts under way to the broadcaster.
+        """
         facts = [*self.held_by_name.get(("publisher", namespace), ()), *self.under_way()]
         return [
             fact.publisher
@@ -201,7 +207,10 @@ class Broker:
         ]
 
     def relay_targets(self, namespace: str) -> list[Principal]:
-        """Return the broadcasters to which it may relay events: confirmed, or under way to it."""
+        """Return the broadcasters to which this one may relay events.
+
+        These are the targets of confirmed facts, and of facts under way to the broadcaster.
+        """
         facts = [*self.held_by_name.get(("relay", namespace), ()), *self.under_way()]
         return [
             fact.target

@@ -113,7 +113,7 @@ class Subscriptions(Part):
         return ok(self._subscribe(who, item.namespace, config))
 
     def _owns(self, who: Principal, role: str | None, namespace: str) -> bool:
-        """Return whether a system namespace is that of a canister in a role that it may have."""
+        """Return whether a system namespace is that of `who`, and `who` may have its role."""
         if role is None or (role == "broadcaster" and who not in self.state.brokers):
             return False
         return namespace == system_namespace(role, who)
