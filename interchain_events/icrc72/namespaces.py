@@ -175,9 +175,18 @@ def cleaned(segment: str) -> str:
 OWN: Final = 1 << 64
 """How many ids each publisher of a publication has.
 
-Ids below it belong to the creator. The partition of an event is its id modulo this number, modulo
-the number of partitions.
+Ids below it belong to the creator.
 """
+
+
+def partition_of(identifier: int, partitions: int) -> int:
+    """Return the partition of an event by its id.
+
+    The part of the id that names the publisher does not count, so each publisher's ids go to the
+    partitions in turn.
+    """
+    return identifier % OWN % partitions
+
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _VALUES: Final = {digit: at for at, digit in enumerate(_DIGITS)}

@@ -6,7 +6,7 @@ the publisher brought it, for the relays to other broadcasters.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.broadcaster import state as s
@@ -19,7 +19,7 @@ from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import Err, Event, Ok, Result
 from interchain_events.icrc72.methods import err, generic, ok, refused, too_many
-from interchain_events.icrc72.namespaces import OWN, is_system
+from interchain_events.icrc72.namespaces import is_system, partition_of
 from interchain_events.icrc72.services import type_codec
 from interchain_events.icrc72.values import Skip, blob, nat, value_hash
 
@@ -40,8 +40,15 @@ After an event was refused as Busy, later ones of its chain must be refused, too
 smaller and would fit.
 """
 
-Match = tuple[int, int, Principal, str | None]
-"""A subscriber to notify: negative priority, subscription, subscriber and filter."""
+
+class Match(NamedTuple):
+    """A subscriber to notify, with the first of its subscriptions that lets the event pass."""
+
+    rank: int
+    """The negative priority in mode priority, otherwise 0. The lowest is notified first."""
+    subscription: int
+    subscriber: Principal
+    filter: str | None
 
 
 def improper(detail: str) -> Err:
@@ -59,7 +66,7 @@ class Arrival:
     direct: bool
     """Whether its publisher brings it, and not a relay."""
 
-    def fits(self) -> bool:
+    def has_allowed_headers(self) -> bool:
         """Return whether the event has only headers that its caller may bring (IC-41).
 
         A publisher may not bring headers that broadcasters append. If an event from a relay names
@@ -72,10 +79,10 @@ class Arrival:
 
     def stamped(self) -> "Arrival":
         """Return the arrival with this broadcaster's headers appended to the event (IC-23)."""
-        names = (
-            (keys.RECEIVED, keys.BROADCASTER) if self.direct else (keys.RELAY_RECEIVED, keys.RELAY)
-        )
-        received, broadcaster = names
+        if self.direct:
+            received, broadcaster = keys.RECEIVED, keys.BROADCASTER
+        else:
+            received, broadcaster = keys.RELAY_RECEIVED, keys.RELAY
         stamp = ((received, nat(self.ctx.time)), (broadcaster, blob(self.ctx.me)))
         headers = (*(self.event.headers or ()), *stamp)
         return replace(self, event=self.event._replace(headers=headers))
@@ -103,15 +110,15 @@ class Acceptance(s.Part):
                 self.delivery.count("busy")
                 results.append(BUSY)
                 continue
-            results.append(self._one(ctx, event, full))
+            results.append(self._judge(ctx, event, full))
             size += _bytes_of(results[-1])
         if len(events) > len(results):
             results.append(too_many(self.settings.batch_items))
         return tuple(results)
 
-    def _one(self, ctx: Context, event: Event, full: Full) -> Answer:
+    def _judge(self, ctx: Context, event: Event, full: Full) -> Answer:
         """Judge one event as a system event, a replayed event or a live event."""
-        arrival = Arrival(ctx, event, read(event.headers), ctx.caller == event.source)
+        arrival = Arrival(ctx, event, read(event.headers), direct=ctx.caller == event.source)
         if is_system(event.namespace):
             result = self._system(ctx, event)
         elif arrival.headers.replay is not None:
@@ -147,7 +154,7 @@ class Acceptance(s.Part):
         caller = arrival.ctx.caller
         publishes = arrival.direct and caller in self.state.publishers.get(namespace, ())
         relays = not arrival.direct and (namespace, caller) in self.state.relayers
-        if not (publishes or relays) or not arrival.fits():
+        if not (publishes or relays) or not arrival.has_allowed_headers():
             return UNAUTHORIZED
         refused = self._content(arrival)
         if refused is not None:
@@ -171,7 +178,7 @@ class Acceptance(s.Part):
         error = self._chained(event, chain, prev, view.mode)
         if error is not None:
             return error
-        if not self._fits(arrival):
+        if not self._makes_room(arrival):
             full.add((key, caller))
             return BUSY
         # The subscribers' chains begin anew if it is unknown whether events are missing between
@@ -180,23 +187,23 @@ class Acceptance(s.Part):
         other_caller = self.state.callers.get(key, caller) != caller
         begins = chain is None or names_no_predecessor or other_caller
         if chain is None:
-            chain = self.state.chains[key, caller] = s.EventSequence(event.eventId)
+            chain = s.EventSequence(event.eventId)
+            self.state.chains[key, caller] = chain
         self._remember(chain, event)
         self.state.callers[key] = caller
         return self._hand_on(arrival, key, view, begins=begins)
 
     def _content(self, arrival: Arrival) -> Err | None:
-        """Return an error if the event is too large or does not have the hash in its header.
+        """Return an error if the event is too large, or its data do not match its hash header.
 
-        Only what the publisher sends is measured, since the headers of relays make it longer.
+        The size is only checked for events from their publishers, because relays add headers.
         """
         if arrival.direct:
             size = type_codec("broadcaster", "Event").size(arrival.event)
             if size > self.settings.event_bytes:
                 return generic(keys.TOO_LARGE)
-        if arrival.headers.hash is not None and arrival.headers.hash != value_hash(
-            arrival.event.data
-        ):
+        stated_hash = arrival.headers.hash
+        if stated_hash is not None and stated_hash != value_hash(arrival.event.data):
             return generic(keys.HASH_MISMATCH)
         return None
 
@@ -241,8 +248,11 @@ class Acceptance(s.Part):
         while len(chain.seen) > self.settings.repeated:
             del chain.seen[next(iter(chain.seen))]
 
-    def _fits(self, arrival: Arrival) -> bool:
-        """Return whether the store has room. If it is full, first drop events of silent members."""
+    def _makes_room(self, arrival: Arrival) -> bool:
+        """Return whether the store has room for an event.
+
+        If it has not, the events that wait for silent members are dropped first.
+        """
         if not self._has_room(arrival):
             self.delivery.relieve(arrival.ctx)
         return self._has_room(arrival)
@@ -260,7 +270,7 @@ class Acceptance(s.Part):
         return size <= left and (not held or held + size <= SHARE * left)
 
     def _store(self, event: Event, *, own: bool) -> int:
-        """Store an event that nothing refers to yet, and return its number.
+        """Store an event without references, and return its number.
 
         `own` says whether its publisher brought it, and not a relay.
         """
@@ -279,9 +289,10 @@ class Acceptance(s.Part):
     def _hand_on(
         self, arrival: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool
     ) -> Answer:
-        """Store a live event, queue its notifications and, from a publisher, its relays.
+        """Store a live event, and queue its notifications and relays.
 
-        A relayed event is never relayed again (I4).
+        Only an event from its publisher is relayed: a relayed event is never relayed again (I4).
+        `begins` says whether the chains of the subscribers begin anew with this event.
         """
         state = self.state
         now = arrival.ctx.now
@@ -323,7 +334,8 @@ class Acceptance(s.Part):
         matches = self._matches(arrival, key, view, begins=begins)
         notifications: list[int] = []
         for place, match in enumerate(matches, 1):
-            _, subscription, subscriber, _ = match
+            subscriber = match.subscriber
+            subscription = match.subscription
             queue = self.delivery.queue_of(ctx, subscriber)
             if not queue.suspended and self.delivery.live_full(queue):
                 queue.suspended = True
@@ -331,7 +343,7 @@ class Acceptance(s.Part):
             if queue.suspended:
                 self.delivery.miss(ctx, subscriber, queue, key, event.eventId, subscription)
                 continue
-            note = self._note(arrival, number, match, (place, len(matches)))
+            note = self._note(arrival, number, match, place=(place, len(matches)))
             note.chain = key
             note.prev = queue.prev.get(key)
             note.trusted = view.trusted
@@ -348,7 +360,7 @@ class Acceptance(s.Part):
     ) -> list[Match]:
         """Return the subscribers to notify of a live event, in the order of notification.
 
-        If the chain `begins` anew, so do those of its subscribers.
+        With `begins`, the chains of the subscribers begin anew with this event.
         """
         ctx = arrival.ctx
         event = arrival.event
@@ -361,20 +373,15 @@ class Acceptance(s.Part):
             # A subscriber that is late may miss events before this one. Its chain begins with the
             # first event for which it is not late.
             if late and key not in queue.prev:
-                widths = (Width(filter_, skip) for _, filter_, skip in subscriptions)
+                widths = (Width(served.filter, served.skip) for served in subscriptions)
                 if is_late(subscriber, widths, late):
                     continue
-            for subscription, filter_, skip in subscriptions:
-                if self._passes(event, filter_, skip):
-                    priority = view.priorities.get(subscriber, 0)
-                    matches.append((-priority, subscription, subscriber, filter_))
+            for served in subscriptions:
+                if self._passes(event, served.filter, served.skip):
+                    rank = -view.priorities.get(subscriber, 0) if view.mode == "priority" else 0
+                    matches.append(Match(rank, served.id, subscriber, served.filter))
                     break
-        if view.mode != "priority":
-            matches = [
-                (0, subscription, subscriber, filter_)
-                for _, subscription, subscriber, filter_ in matches
-            ]
-        matches.sort(key=lambda match: match[:2])
+        matches.sort(key=lambda match: (match.rank, match.subscription))
         return matches
 
     def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
@@ -391,21 +398,23 @@ class Acceptance(s.Part):
             return False
 
     def _note(
-        self, arrival: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)
+        self, arrival: Arrival, number: int, match: Match, *, place: tuple[int, int] = (1, 1)
     ) -> s.Note:
-        """Make a notification of a stored event, at a place among all that it leads to."""
+        """Make a notification of the stored event with a number.
+
+        `place` is its position among the notifications of this event, and their number.
+        """
         event = arrival.event
-        priority, subscription, _, filter_ = match
         return s.Note(
             id=self.delivery.role.next_notification(),
-            order=(number, priority, subscription),
+            order=(number, match.rank, match.subscription),
             namespace=event.namespace,
             event_id=event.eventId,
             made=arrival.ctx.time,
             stored=number,
             size=self.state.events[number].size,
-            subscription=subscription,
-            filter=filter_,
+            subscription=match.subscription,
+            filter=match.filter,
             place=place,
         )
 
@@ -430,14 +439,26 @@ class Acceptance(s.Part):
         if delivered is not None and self._may_deliver(arrival, delivered):
             arrival = replace(arrival, direct=delivered.hands == arrival.ctx.me)
             return self._take(arrival, replay, delivered, full)
-        if forwarded is not None and forwarded.removed is None and arrival.fits():
-            origin = (arrival.event.namespace, arrival.ctx.caller, arrival.event.source)
-            if origin == (forwarded.namespace, forwarded.publisher, forwarded.publisher):
-                return self._take(arrival, replay, forwarded, full)
+        if forwarded is not None and self._may_forward(arrival, forwarded):
+            return self._take(arrival, replay, forwarded, full)
         removed = self.state.removed.get(replay)
         if removed is not None and arrival.ctx.now - removed < self.settings.replay_stalled:
             return generic(keys.CANCELED)
         return UNAUTHORIZED
+
+    @staticmethod
+    def _may_forward(arrival: Arrival, forwarded: s.Forwarded) -> bool:
+        """Return whether the caller may bring events of a replay that is forwarded from here.
+
+        This is only the publisher that is replaying.
+        """
+        event = arrival.event
+        return (
+            forwarded.removed is None
+            and event.namespace == forwarded.namespace
+            and arrival.ctx.caller == event.source == forwarded.publisher
+            and arrival.has_allowed_headers()
+        )
 
     def _may_deliver(self, arrival: Arrival, delivered: s.Delivered) -> bool:
         """Return whether the caller may bring events of a replay that is delivered here.
@@ -454,10 +475,10 @@ class Acceptance(s.Part):
         if delivered.hands == arrival.ctx.me:
             publishers = self.state.publishers.get(event.namespace, ())
             may_publish = delivered.publisher is not None or caller in publishers
-            return may_publish and arrival.direct and arrival.fits()
+            return may_publish and arrival.direct and arrival.has_allowed_headers()
         if not caller == delivered.hands == delivered.source:
             return False
-        return replace(arrival, direct=False).fits()
+        return replace(arrival, direct=False).has_allowed_headers()
 
     def _again(self, event: Event, chain: s.EventSequence | None) -> Answer | None:
         """Return `None` if the event may follow in its replay, in which ids must ascend.
@@ -478,13 +499,17 @@ class Acceptance(s.Part):
         `role` says whether this broadcaster is the exit or the entry of the replay. Events that the
         filter holds back are counted as accepted, because the publisher has sent them.
         """
-        refused = self._content(arrival) or self._again(arrival.event, role.chain)
+        refused = self._content(arrival)
         if refused is not None:
             return refused
-        if replay in full or self._is_full(arrival.ctx, role) or not self._fits(arrival):
+        answer = self._again(arrival.event, role.chain)
+        if answer is not None:
+            return answer
+        if replay in full or self._is_full(arrival.ctx, role) or not self._makes_room(arrival):
             full.add(replay)
             return BUSY
-        role.chain = role.chain or s.EventSequence(arrival.event.eventId)
+        if role.chain is None:
+            role.chain = s.EventSequence(arrival.event.eventId)
         self._remember(role.chain, arrival.event)
         if arrival.direct:
             self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
@@ -498,7 +523,8 @@ class Acceptance(s.Part):
             self.state.events[number].refs += 1
             role.lane.queue.append(s.Forward(number, None))
             return AGAIN
-        note = self._note(arrival, number, (0, 0, role.subscriber, role.filter))
+        match = Match(rank=0, subscription=0, subscriber=role.subscriber, filter=role.filter)
+        note = self._note(arrival, number, match)
         note.replay = replay
         window = replay if role.isolated else 0
         self.delivery.add(arrival.ctx, role.subscriber, note, window=window)
@@ -525,5 +551,5 @@ def _bytes_of(result: Answer) -> int:
 
 def _partition(event: Event, headers: Headers, view: s.PublicationView) -> int | None:
     """Return the partition of an event, or `None` if its header names another one."""
-    index = event.eventId % OWN % view.partitions
+    index = partition_of(event.eventId, view.partitions)
     return index if headers.partition in {None, (index, view.partitions)} else None

@@ -24,7 +24,7 @@ from interchain_events.icrc72.values import first
 DRAIN_LOOK: Final = 10
 """How many rounds pass between two checks whether a removed publisher still has queued events."""
 _REPLAYS: Final = (f.ReplayFact, f.ReplayRelayFact, f.ReplayRelayerFact)
-"""The facts about replays, whose removal is noted even if the addition never arrived."""
+"""The facts about replays."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +65,7 @@ class Assignments(s.Part):
             if isinstance(fact, f.RelayFact)
         }
         for fact in pulled.content.removes:
+            # The removal of a replay is noted even if its addition never arrived.
             if fact in self.state.facts or isinstance(fact, _REPLAYS):
                 self._remove(ctx, fact, kept_relays)
             self.state.facts.pop(fact, None)
@@ -88,18 +89,16 @@ class Assignments(s.Part):
                     state.queues[who].suspended = False
                     state.queues[who].missed.clear()
             case f.RelayFact(namespace, target, who):
-                self._widen(
-                    state.relays.setdefault((namespace, target), s.Relay()),
-                    who,
-                    cast("f.Width", value),
-                )
+                relay = state.relays.setdefault((namespace, target), s.Relay())
+                self._widen(relay, who, cast("f.Width", value))
             case f.RelayerFact(namespace, who):
                 state.relayers[namespace, who] = None
             case f.ReplayFact(number):
+                # `Delivered` begins with the fields of `Delivering`, and below `Forwarded` with
+                # those of `Forwarding`.
                 isolated = number in pulled.isolated
-                self._add_replay(
-                    ctx, number, s.Delivered(*cast("f.Delivering", value), isolated=isolated)
-                )
+                delivered = s.Delivered(*cast("f.Delivering", value), isolated=isolated)
+                self._add_replay(ctx, number, delivered)
             case f.ReplayRelayFact(number):
                 forwarded = s.Forwarded(*cast("f.Forwarding", value))
                 former = state.forwarded.setdefault(number, forwarded)
@@ -180,12 +179,13 @@ class Assignments(s.Part):
             case f.ReplayFact(number):
                 self._remove_replay(ctx, number)
             case f.ReplayRelayFact(number) if number in state.forwarded:
-                state.forwarded[number].removed = state.removed[number] = ctx.now
+                state.forwarded[number].removed = ctx.now
+                state.removed[number] = ctx.now
 
     def _end_chains(self, namespace: str, caller: Principal) -> None:
         """Forget the chains from a caller that was removed (IC-42).
 
-        If it returns, or another one follows, the subscribers' chains begin anew.
+        If the caller returns, or another one follows, the subscribers' chains begin anew.
         """
         for key, chain_caller in list(self.state.chains):
             if key[0] == namespace and chain_caller == caller:
@@ -290,7 +290,7 @@ class Pulling(s.Part):
         self.role.ask(ctx, self.orchestrator, methods.CONFIRM, (notification,), kind=ONE_WAY)
 
     def _pull(self, ctx: Context, event: m.EventNotification) -> None:
-        """Begin with a system event, and ask for the details of all of its additions.
+        """Take up a system event, and ask for the details of all of its additions.
 
         An unreadable event is only counted. It is never confirmed, so the orchestrator notices.
         """
@@ -299,7 +299,8 @@ class Pulling(s.Part):
         except ConfigError:
             self.assignments.delivery.count("unreadable")
             return
-        pulling = self._pulling = Pulled(event.eventId, event.notificationId, content)
+        pulling = Pulled(event.eventId, event.notificationId, content)
+        self._pulling = pulling
         names: dict[str, None] = {}
         for fact in content.adds:
             match fact:
@@ -333,7 +334,7 @@ class Pulling(s.Part):
     def _ask_subscriptions(
         self, ctx: Context, pulling: Pulled, namespace: str, who: Principal
     ) -> None:
-        """Ask for a subscriber's subscriptions in a namespace; stopped ones do not count."""
+        """Ask for a subscriber's subscriptions in a namespace, and leave out stopped ones."""
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
         page = m.Page(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
@@ -400,8 +401,8 @@ class Pulling(s.Part):
 class _Question(Generic[A, R]):
     """A question about the details of a system event.
 
-    An object refers to no method of its own, but two functions that call each other are a cycle,
-    which only the garbage collector frees. There is a question for each new subscriber.
+    This is a class, because two functions that call each other would be a reference cycle, which
+    only the garbage collector frees. There is one question for each new subscriber.
     """
 
     asker: Pulling
@@ -422,7 +423,7 @@ class _Question(Generic[A, R]):
         )
 
     def _answered(self, ctx: Context, answer: R | None) -> None:
-        """Take the answer; without one, the question will be asked again."""
+        """Take the answer. If there is none, the question is asked again later."""
         if answer is None:
             self.pulling.again.append(self.ask)
         elif self.asker.is_current(self.pulling):
@@ -430,6 +431,7 @@ class _Question(Generic[A, R]):
             self._done(ctx)
 
     def _done(self, ctx: Context) -> None:
+        """Count this question as answered, and go on if it was the last one."""
         if self.asker.is_current(self.pulling):
             self.pulling.left -= 1
             self.asker.finish(ctx, self.pulling)

@@ -36,6 +36,9 @@ _HEADERS_BYTES: Final = 200
 _LATE_BYTES: Final = 40
 """The most bytes that one late subscriber adds."""
 
+_REGISTER_AGAIN: Final = 5
+"""How many rounds after a failure the broadcaster tries again to register."""
+
 
 @dataclass
 class Relaying(Part):
@@ -68,7 +71,7 @@ class Relaying(Part):
             self._pump_lane(ctx, forwarded.target, forwarded.lane)
 
     def _bytes_of(self, forward: Forward) -> int:
-        """Return the most bytes that a relayed event takes in a call."""
+        """Return an upper bound of the bytes that a relayed event takes in a call."""
         size = self.state.events[forward.stored].size
         return size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
 
@@ -83,7 +86,8 @@ class Relaying(Part):
             return
         batch: list[Event] = []
         for forward in fitting(lane.queue, self._bytes_of, self.settings):
-            forward.sent = forward.sent or ctx.time
+            if not forward.sent:
+                forward.sent = ctx.time
             batch.append(self.delivery.relayed(forward, self.state.events[forward.stored].event))
         lane.busy = True
 
@@ -100,7 +104,7 @@ class Relaying(Part):
                 self.delivery.release(lane.queue.popleft().stored)
                 lane.tries = 0
                 accepted += 1
-            # Answers without an error need not be as many as the events: the rest is sent again.
+            # There may be fewer answers than events. Events without an answer are sent again.
             if answers and accepted == len(answers):
                 lane.next = ctx.now
                 return
@@ -140,14 +144,14 @@ class Broadcaster(Core):
         self._wire()
 
     def _wire(self) -> None:
-        """Make the parts, which all work on the current state. `resume` replaces the state."""
-        part = self.state, self.settings, self.role
-        self.delivery = self.delivers(*part)
-        self.acceptance = self.accepts(*part, self.delivery, self.orchestrator)
+        """Make the parts for the current state. They are made again when `resume` replaces it."""
+        shared = self.state, self.settings, self.role
+        self.delivery = self.delivers(*shared)
+        self.acceptance = self.accepts(*shared, self.delivery, self.orchestrator)
         self.publish = self.acceptance.publish
-        self.relaying = Relaying(*part, self.delivery)
-        self.assignments = Assignments(*part, self.delivery, self.relaying.drop)
-        self.pulling = Pulling(*part, self.orchestrator, self.assignments)
+        self.relaying = Relaying(*shared, self.delivery)
+        self.assignments = Assignments(*shared, self.delivery, self.relaying.drop)
+        self.pulling = Pulling(*shared, self.orchestrator, self.assignments)
 
     def updates(self) -> Mapping[str, Handler]:
         """Return the update methods by name."""
@@ -202,7 +206,8 @@ class Broadcaster(Core):
             yield now + 1
         yield self.delivery.due(now)
         if not self.state.registered:
-            yield now + 5
+            yield now + _REGISTER_AGAIN
+        # `_forget` looks again whether a removed publisher still has queued events.
         if not self.state.undone.keys().isdisjoint(self.state.drains):
             yield now + DRAIN_LOOK
         for lane in self.relaying.lanes():
@@ -218,14 +223,14 @@ class Broadcaster(Core):
         """Forget old replays, removed publishers without queued events, and old counts."""
         state = self.state
         kept = self.settings.replay_stalled
-        for number, forwarded in list(state.forwarded.items()):
+        for replay, forwarded in list(state.forwarded.items()):
             if forwarded.removed is not None and ctx.now - forwarded.removed > kept:
                 self.relaying.drop(forwarded.lane)
-                del state.forwarded[number]
-        for number, removed in list(state.removed.items()):
+                del state.forwarded[replay]
+        for replay, removed in list(state.removed.items()):
             if ctx.now - removed > kept:
-                del state.removed[number]
-                state.accepted.pop(number, None)
+                del state.removed[replay]
+                state.accepted.pop(replay, None)
         for publisher, until in list(state.drains.items()):
             if publisher in state.undone:
                 state.drains[publisher] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
@@ -253,11 +258,11 @@ class Broadcaster(Core):
         numbers["bytes"] = state.bytes_own + state.bytes_relayed
         numbers["suspended"] = sum(1 for queue in queues if queue.suspended)
         pairs = [(prefix + name, nat(numbers[name])) for name in keys.STATISTICS[prefix]]
-        pairs += [(name, nat(number)) for name, number in state.figures.items()]
-        for number in {**state.delivered, **state.forwarded, **state.removed}:
-            waiting = len(state.forwarded[number].lane.queue) if number in state.forwarded else 0
-            pairs.append((f"icrc77:replay:{number}:queued", nat(waiting)))
-            pairs.append((f"icrc77:replay:{number}:accepted", nat(state.accepted.get(number, 0))))
+        pairs += [(name, nat(figure)) for name, figure in state.figures.items()]
+        for replay in dict.fromkeys((*state.delivered, *state.forwarded, *state.removed)):
+            waiting = len(state.forwarded[replay].lane.queue) if replay in state.forwarded else 0
+            pairs.append((f"icrc77:replay:{replay}:queued", nat(waiting)))
+            pairs.append((f"icrc77:replay:{replay}:accepted", nat(state.accepted.get(replay, 0))))
         for publisher, until in state.drains.items():
             if publisher in state.undone or now < until:
                 queued = state.undone.get(publisher, 0)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.alerts import MemberAlert
@@ -25,8 +26,14 @@ from interchain_events.icrc72.role import Confirmed
 from interchain_events.icrc72.services import VALUE, type_codec
 from interchain_events.icrc72.values import Value, array, blob, nat
 
-Spot = tuple[Principal, int]
-"""A window: the subscriber, and the isolated replay or 0 for the main window."""
+
+class Spot(NamedTuple):
+    """The place of a window."""
+
+    subscriber: Principal
+    replay: int
+    """The isolated replay, or 0 for the main window."""
+
 
 _OVERHEAD = 200
 """The most bytes that a notification adds to its event, apart from the filter."""
@@ -52,13 +59,13 @@ class Delivery(Part):
     def __post_init__(self) -> None:
         # The heaps are not saved, so they are filled again after an upgrade.
         for subscriber, queue in self.state.queues.items():
-            for number, window in self._windows(queue):
+            for replay, window in self._windows(queue):
                 window.busy = False
-                self._enlist((subscriber, number), window)
+                self._enlist(Spot(subscriber, replay), window)
 
     @staticmethod
     def _windows(queue: Queue) -> Iterator[tuple[int, Window]]:
-        """Yield the windows of a queue: the main one with 0, the others with their replays."""
+        """Yield the windows of a queue with their isolated replays, or 0 for the main window."""
         yield 0, queue.main
         yield from list(queue.own.items())
 
@@ -88,6 +95,7 @@ class Delivery(Part):
         """Queue a notification in a window: the main one (0), or that of an isolated replay."""
         queue = self.queue_of(ctx, who)
         chosen = queue.main if not window else queue.own.setdefault(window, Window())
+        # The silence of a subscriber is counted from the first notification that waits for it.
         if not self._anything(queue):
             queue.heard = ctx.now
         chosen.queue.append(note)
@@ -96,7 +104,7 @@ class Delivery(Part):
         if note.stored:
             self.state.events[note.stored].refs += 1
         if len(chosen.queue) == 1 and not chosen.out:
-            self._enlist((who, window), chosen)
+            self._enlist(Spot(who, window), chosen)
 
     def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
         """Queue a system event of this broadcaster (IC-38g), and return the notification's id."""
@@ -168,13 +176,15 @@ class Delivery(Part):
     ) -> None:
         """Note that a suspended subscriber misses an event of a chain (IC-45e).
 
-        It is informed only about the first one. Its chain begins anew after the suspension.
+        The subscriber is informed only about the first one. Its chain begins anew after the
+        suspension.
         """
         queue.prev.pop(chain, None)
         if chain in queue.missed and queue.missed[chain] <= event:
             return
         queue.missed[chain] = event
-        error = Trouble(subscription, keys.SUSPENDED, chain[0], event)
+        namespace, _, _ = chain
+        error = Trouble(subscription, keys.SUSPENDED, namespace, event)
         self.tell(ctx, who, MemberAlert({}, (), (error,)).data("subscriber"))
 
     def _account(self, queue: Queue, note: Note, sign: int) -> None:
@@ -194,7 +204,7 @@ class Delivery(Part):
         return bool(queue.live or queue.replayed or queue.system)
 
     def _enlist(self, spot: Spot, window: Window) -> None:
-        """Put a window into the heap of its state: a batch under way, or ready for a new one."""
+        """Add a window to the heap of those that repeat a batch, or of those that are ready."""
         if window.out:
             heapq.heappush(self._repeats, (window.next, *spot))
         elif window.queue and not window.waits:
@@ -209,12 +219,13 @@ class Delivery(Part):
         left = self.settings.sends
         repeats: list[tuple[Spot, Window]] = []
         while self._repeats and self._repeats[0][0] <= ctx.now:
-            due, who, number = heapq.heappop(self._repeats)
-            window = self._window((who, number))
+            due, who, replay = heapq.heappop(self._repeats)
+            spot = Spot(who, replay)
+            window = self._window(spot)
             # If the rounds differ, this entry is outdated, and the heap has a later one of this
             # window.
             if window is not None and window.out and not window.busy and window.next == due:
-                repeats.append(((who, number), window))
+                repeats.append((spot, window))
         self._check_ready()
         share = left // 2 if self._ready else left
         for spot, window in repeats:
@@ -230,8 +241,8 @@ class Delivery(Part):
             self._batches = 0
         while left > 0 and self._ready and self._batches < self.settings.new_batches:
             self._batches += 1
-            _, who, number = heapq.heappop(self._ready)
-            left -= self._send_new(ctx, (who, number), left)
+            _, who, replay = heapq.heappop(self._ready)
+            left -= self._send_new(ctx, Spot(who, replay), left)
             self._check_ready()
 
     def due(self, now: int) -> int | None:
@@ -243,8 +254,8 @@ class Delivery(Part):
     def _check_ready(self) -> None:
         """Drop outdated entries from the top of the heap of ready windows."""
         while self._ready:
-            order, who, number = self._ready[0]
-            window = self._window((who, number))
+            order, who, replay = self._ready[0]
+            window = self._window(Spot(who, replay))
             if (
                 window is not None
                 and not window.out
@@ -255,10 +266,11 @@ class Delivery(Part):
             heapq.heappop(self._ready)
 
     def _window(self, spot: Spot) -> Window | None:
-        queue = self.state.queues.get(spot[0])
+        """Return the window at a place, or `None` if it does not exist any more."""
+        queue = self.state.queues.get(spot.subscriber)
         if queue is None:
             return None
-        return queue.main if not spot[1] else queue.own.get(spot[1])
+        return queue.own.get(spot.replay) if spot.replay else queue.main
 
     def _send_new(self, ctx: Context, spot: Spot, left: int) -> int:
         """Send a new batch of a window, and return how many notifications it has.
@@ -291,14 +303,14 @@ class Delivery(Part):
     def _repeat(self, ctx: Context, spot: Spot) -> int:
         """Send the batch of a window again, and return how many notifications it has.
 
-        If the subscriber is silent, its notifications except system events are dropped before.
+        First, if the subscriber is silent, its notifications are dropped, except system events.
         """
         window = self._window(spot)
-        queue = self.state.queues[spot[0]]
+        queue = self.state.queues[spot.subscriber]
         if window is None or not window.out or self._taken_as_done(ctx, spot, queue, window):
             return 0
         if ctx.now - queue.heard > self.settings.silence:
-            self.drop_silent(ctx, spot[0], queue)
+            self.drop_silent(ctx, spot.subscriber, queue)
             if not window.out:
                 return 0
         self.count("retries", len(window.out))
@@ -318,8 +330,8 @@ class Delivery(Part):
         window.tries += 1
         if not window.trusted:
             heapq.heappush(self._repeats, (window.next, *spot))
-            if self.state.queues[spot[0]].confirms:
-                self.role.send(ctx, spot[0], HANDLE, window.message, kind=ONE_WAY)
+            if self.state.queues[spot.subscriber].confirms:
+                self.role.send(ctx, spot.subscriber, HANDLE, window.message, kind=ONE_WAY)
             else:
                 self._probe(ctx, spot, window)
             return
@@ -330,12 +342,14 @@ class Delivery(Part):
             window.busy = False
             if result is not None and result.tag == "Ok":
                 for number in sent:
-                    self.confirm(ctx, spot[0], number)
+                    self.confirm(ctx, spot.subscriber, number)
             elif window.out:
                 window.next = max(window.next, ctx.now + 1)
                 heapq.heappush(self._repeats, (window.next, *spot))
 
-        self.role.send(ctx, spot[0], HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED)
+        self.role.send(
+            ctx, spot.subscriber, HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED
+        )
 
     def _probe(self, ctx: Context, spot: Spot, window: Window) -> None:
         """Send a batch by a call whose answer shows that the subscriber has received it."""
@@ -345,7 +359,7 @@ class Delivery(Part):
             if answer.ok and tuple(window.out) == sent:
                 window.came = True
 
-        ctx.call(spot[0], HANDLE.name, window.message, answered, kind=BOUNDED)
+        ctx.call(spot.subscriber, HANDLE.name, window.message, answered, kind=BOUNDED)
 
     def _taken_as_done(self, ctx: Context, spot: Spot, queue: Queue, window: Window) -> bool:
         """Finish a batch that was received by a subscriber that has never confirmed a notification.
@@ -356,12 +370,13 @@ class Delivery(Part):
         """
         if queue.confirms or not window.came:
             return False
+        who = spot.subscriber
         self.count("unconfirmed", len(window.out))
-        self.figure(f"icrc72:subscriber:{spot[0].text}:unconfirmed", len(window.out))
+        self.figure(f"icrc72:subscriber:{who.text}:unconfirmed", len(window.out))
         for number, note in list(window.out.items()):
-            self._finish(ctx, spot[0], queue, number)
+            self._finish(ctx, who, queue, number)
             queue.once[number] = note
-            self.state.pending[number] = spot[0]
+            self.state.pending[number] = who
         while len(queue.once) > self.settings.repeated:
             oldest = next(iter(queue.once))
             self.state.pending.pop(oldest, None)
@@ -371,25 +386,40 @@ class Delivery(Part):
     def _notification(self, note: Note) -> EventNotification:
         """Return a notification in the form in which it is sent, with its headers (IC-22)."""
         if note.data is not None:
-            name = note.namespace
-            source = note.source or self.role.me
+            source = self.role.me if note.source is None else note.source
             return EventNotification(
-                note.id, note.event_id, None, note.made, name, note.data, None, source, None
+                note.id,
+                note.event_id,
+                None,
+                timestamp=note.made,
+                namespace=note.namespace,
+                data=note.data,
+                headers=None,
+                source=source,
+                filter=None,
             )
-        number, prev, timestamp, name, data, source, before = self.state.events[note.stored].event
-        headers = [*(before or ()), (keys.EVENT_TIMESTAMP, nat(timestamp))]
+        event = self.state.events[note.stored].event
+        headers = [*(event.headers or ()), (keys.EVENT_TIMESTAMP, nat(event.timestamp))]
         headers.append((keys.PRIORITY, array(map(nat, note.place))))
         if note.prev is not None:
             headers.append((keys.PREV, nat(note.prev)))
         headers.append((keys.SENT, nat(note.sent)))
         return EventNotification(
-            note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter
+            note.id,
+            event.eventId,
+            event.prevEventId,
+            timestamp=note.made,
+            namespace=event.namespace,
+            data=event.data,
+            headers=tuple(headers),
+            source=event.source,
+            filter=note.filter,
         )
 
     def confirm(self, ctx: Context, caller: Principal, number: int) -> Confirmed:
         """Take the confirmation of a notification by its subscriber (IC-44).
 
-        Returns `Ok`, `Unauthorized` if the notification is for another one, or `NotFound`.
+        Returns `Ok`, `Unauthorized` if the notification is for another subscriber, or `NotFound`.
         """
         who = self.state.pending.get(number)
         if who is None:
@@ -397,6 +427,7 @@ class Delivery(Part):
         if who != caller:
             return "Unauthorized"
         queue = self.state.queues[who]
+        # Its batch may have been finished without confirmations, see `_taken_as_done`.
         note = queue.once.pop(number, None)
         if note is not None:
             del self.state.pending[number]
@@ -430,7 +461,7 @@ class Delivery(Part):
             for other, waiting in list(queue.own.items()):
                 if waiting.waits == number:
                     waiting.waits = 0
-                    self._enlist((who, other), waiting)
+                    self._enlist(Spot(who, other), waiting)
             self._emptied(who, replay, window)
             return note
         return None
@@ -445,7 +476,7 @@ class Delivery(Part):
         window.tries = 0
         window.message = b""
         if window.queue:
-            self._enlist((who, replay), window)
+            self._enlist(Spot(who, replay), window)
         elif replay:
             del self.state.queues[who].own[replay]
 
@@ -518,7 +549,7 @@ class Delivery(Part):
     def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
         """Suspend a silent subscriber and drop its live and replayed notifications (IC-45d).
 
-        It is informed about the first missed event of each chain.
+        The subscriber is informed about the first missed event of each chain.
         """
         lost = self._take_out(who, queue, lambda note: bool(note.stored))
         if not lost:

@@ -140,9 +140,10 @@ class Queue:
     confirms: bool = False
     """Whether the subscriber has ever confirmed a notification."""
     once: dict[int, Note] = field(default_factory=dict)
-    """The last notifications that were received but not confirmed; this may still happen."""
+    """The last notifications that were received but not confirmed yet."""
     heard: int = 0
-    """The round of its last confirmation, or the one in which the queue last became non-empty."""
+    """The round of the last confirmation, or in which the queue was last filled after being empty.
+    """
     suspended: bool = False
     """Whether it gets no live events, because its queue was full or it was silent."""
     missed: dict[ChainKey, int] = field(default_factory=dict)
@@ -208,7 +209,7 @@ class Delivered:
 
     namespace: str
     hands: Principal
-    """The entry, or this broadcaster itself if the publisher sends directly."""
+    """The broadcaster that hands over the events: the entry, or this one if it is both."""
     subscriber: Principal
     filter: str | None
     skip: Skip | None
@@ -218,7 +219,7 @@ class Delivered:
     """Whether it has a window of its own (RP-9)."""
     chain: EventSequence | None = None
     source: Principal | None = None
-    """The broadcaster that was assigned to relay it."""
+    """The broadcaster that was assigned to relay the replay."""
 
 
 @record
@@ -260,7 +261,7 @@ class BroadcasterState:
     chains: dict[tuple[ChainKey, Principal], EventSequence] = field(default_factory=dict)
     """The accepted events of each chain from each caller."""
     callers: dict[ChainKey, Principal] = field(default_factory=dict)
-    """The last caller of each chain. The empty principal stands for one that was removed."""
+    """The last caller of each chain. The empty principal stands for a removed caller."""
     system: dict[str, int] = field(default_factory=dict)
     """The last event of each system namespace that is served here."""
     delivered: dict[int, Delivered] = field(default_factory=dict)

@@ -38,18 +38,18 @@ def cheating(
 
 class _Drops(Acceptance):
     def _notify(
-        self, it: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool
+        self, arrival: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool
     ) -> list[int]:
-        return (
-            [] if it.event.eventId == 3 else super()._notify(it, number, key, view, begins=begins)
-        )
+        if arrival.event.eventId == 3:
+            return []
+        return super()._notify(arrival, number, key, view, begins=begins)
 
 
 class _Forgets(Acceptance):
     def _hand_on(
-        self, it: Arrival, key: ChainKey, view: PublicationView, *, begins: bool
+        self, arrival: Arrival, key: ChainKey, view: PublicationView, *, begins: bool
     ) -> Answer:
-        del it, key, view, begins
+        del arrival, key, view, begins
         return AGAIN
 
 
@@ -90,7 +90,7 @@ class _Twice(Delivery):
                 again = self._notification(note)._replace(
                     notificationId=self.role.next_notification()
                 )
-                self.role.ask(ctx, spot[0], HANDLE, (again,), kind=ONE_WAY)
+                self.role.ask(ctx, spot.subscriber, HANDLE, (again,), kind=ONE_WAY)
         return sent
 
 
@@ -169,7 +169,7 @@ def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value
 
 
 def _relays(headers: Callable[[Stage], Pairs]) -> Deed:
-    """Return a deed: the entry relays an event with these headers to the exit."""
+    """Return a deed in which the entry relays an event with these headers to the exit."""
 
     def deed(stage: Stage) -> None:
         stage.emit(2)

@@ -5,7 +5,7 @@ from typing import Any, Final
 from interchain_events.events.log.memory import MemoryStore
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72.archive import Archive
-from interchain_events.icrc72.broadcaster.accept import Acceptance, Answer, Arrival, Full
+from interchain_events.icrc72.broadcaster.accept import Acceptance, Answer, Arrival, Full, Match
 from interchain_events.icrc72.broadcaster.state import Delivered, Forwarded
 from interchain_events.icrc72.cheats.broadcasters import cheating
 from interchain_events.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
@@ -156,7 +156,8 @@ class _ToAll(Acceptance):
             for subscriber in list(self.state.subscribers.get(event.namespace, ())):
                 if subscriber != role.subscriber:
                     number = self._store(event, own=False)
-                    note = self._note(arrival, number, (0, 0, subscriber, None))
+                    match = Match(rank=0, subscription=0, subscriber=subscriber, filter=None)
+                    note = self._note(arrival, number, match)
                     note.replay = replay
                     self.delivery.add(arrival.ctx, subscriber, note)
         return super()._take(arrival, replay, role, full)

@@ -21,7 +21,7 @@ from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import Principal, canister_id
 from interchain_events.icrc72.messages import EventNotification, ReplayRegistration
 from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, PUBLISH
-from interchain_events.icrc72.namespaces import OWN
+from interchain_events.icrc72.namespaces import partition_of
 from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import DEFAULTS
 from interchain_events.icrc72.values import Value, boolean, of
@@ -83,8 +83,8 @@ def _complete(
         if not chains:
             ids.sort()
         for partition in range(partitions):
-            chain = [number for number in ids if number % OWN % partitions == partition]
-            wanted = [number for number in due if number % OWN % partitions == partition]
+            chain = [number for number in ids if partition_of(number, partitions) == partition]
+            wanted = [number for number in due if partition_of(number, partitions) == partition]
             if chain != wanted:
                 broken.append(f"{namespace}, from {source.text}: {difference(chain, wanted)}")
     trial.book.judge(rule, sum(map(len, published.values())), broken)

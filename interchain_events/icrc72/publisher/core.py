@@ -27,7 +27,7 @@ from interchain_events.icrc72.methods import (
     REGISTER_PUBLICATION,
     words_of,
 )
-from interchain_events.icrc72.namespaces import OWN, first_id, to_text
+from interchain_events.icrc72.namespaces import OWN, first_id, partition_of, to_text
 from interchain_events.icrc72.publisher.replays import Archiving, Replays
 from interchain_events.icrc72.publisher.state import (
     LogBlock,
@@ -220,7 +220,7 @@ class Publisher(Core):
         elif number is None:
             number = first_id(me, publication.creator or me)
         publication.last = number
-        partition = number % OWN % publication.partitions
+        partition = partition_of(number, publication.partitions)
         prev = None if publication.mode == "unordered" else publication.lasts.get(partition)
         publication.lasts[partition] = number
         data_hash = value_hash(data)
@@ -309,14 +309,20 @@ class Publisher(Core):
                     publication.creator = config.creator or ctx.me
                     publication.mode = config.mode
                     publication.partitions = config.partitions
-                    waiting = publication.waiting
-                    publication.waiting = []
-                    for data, headers, number, time, _ in waiting:
-                        # The event belongs to the block of this round, not of the one it was made.
-                        self._log(publication, ctx.me, (data, headers, number, time, ctx.now))
+                    self._log_waiting(ctx, publication)
             self.wake(ctx)
 
         self.role.ask(ctx, self.orchestrator, GET_PUBLICATIONS, page, answered)
+
+    def _log_waiting(self, ctx: Context, publication: Mine) -> None:
+        """Log the events that have waited for the publication's creator.
+
+        They belong to the block of this round, not to those of the rounds in which they were made.
+        """
+        waiting = publication.waiting
+        publication.waiting = []
+        for data, headers, number, time, _ in waiting:
+            self._log(publication, ctx.me, (data, headers, number, time, ctx.now))
 
     def _append(self, ctx: Context) -> None:
         """Close the blocks of all rounds before this one (EV-2).

@@ -12,6 +12,7 @@ from support.icrc72.canister_apps import NAME, Lab, Ledger, Sink
 
 from interchain_events.icrc72 import Audit, keys
 from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.broadcaster.state import ServedSubscription
 from interchain_events.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
@@ -70,7 +71,7 @@ def test_ic_41_i8_busy_from_where_the_ids_of_notifications_would_fill_the_answer
     lab = Lab(broadcasters=(0,), limits=SMALL, settings=TIGHT)
     teller = lab.teller()
     core = lab.system.broadcaster(lab.broadcasters[0])
-    crowd = {Principal(b"%d" % at): ((at, None, None),) for at in range(3000)}
+    crowd = {Principal(b"%d" % at): (ServedSubscription(at, None, None),) for at in range(3000)}
     core.state.subscribers[NAME] = crowd
     events = chain(teller, 5)
     with without_traps(lab):
