@@ -123,19 +123,19 @@ class RoleCanister(Canister):
             core.attach(self)
 
     def _handlers(self, method: str) -> list[Handler]:
-        """Return the update methods of a name: several cores may have the same one.
+        """Return the update methods of a name, of which several cores may have one each.
 
         The cores are asked for each message. A table in every canister would take a kilobyte, and
         an upgrade replaces objects behind the methods.
         """
-        found: list[Handler] = []
+        handlers: list[Handler] = []
         if self.confirmers and method == CONFIRM.name:
-            found.append(self._confirm)
+            handlers.append(self._confirm)
         for core in self.cores:
             handler = core.updates().get(method)
             if handler is not None:
-                found.append(handler)
-        return found
+                handlers.append(handler)
+        return handlers
 
     def _query(self, method: str) -> Query | None:
         """Return the query of a name, or `None`. The last core that has it counts."""
@@ -181,7 +181,7 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
-        """Return whether users may call the method: not the updates of the standards (IC-10)."""
+        """Return whether users may call the method. The standards' methods are refused (IC-10)."""
         return not method.startswith(ROLE_METHODS)
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
@@ -199,6 +199,7 @@ class RoleCanister(Canister):
                 if ctx.answered:
                     break
             else:
+                # A core need not answer a one-way method, whose answer is always empty.
                 if codec(method).method.mode == "oneway":
                     ctx.reply(codec(method).rets.message())
         elif (run := self._private(method)) is not None:
@@ -282,7 +283,7 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
-        """Confirm notifications: Ok for each one that was pending for the caller (IC-44).
+        """Answer with Ok for each notification that was pending for the caller (IC-44).
 
         Each confirmer is called with every id, because the cores share one counter, and a confirmer
         knows only the ids of its own core.
@@ -322,7 +323,7 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def snapshot(self) -> None:
-        """Return no copy: a core traps before it changes its state, or not at all."""
+        """Make no copy, because a core never traps after it has changed its state."""
 
     def restore(self, snapshot: object) -> None:
         """Do nothing: an execution that trapped has not changed the state."""
@@ -350,10 +351,11 @@ class RoleCanister(Canister):
 
 
 def earliest(dues: Iterable[int | None], now: int) -> int | None:
-    """Return the first of some rounds, but at least the next one; `None` if there is none.
+    """Return the first of some rounds, but at least the next one; `None` if there are no rounds.
 
-    Rounds after one that is due next are not looked at, since none comes earlier. A canister asks
-    after each message, so cores yield what is often due next before what takes longer to find.
+    Reading stops at the first round that is at most the next one. A canister asks after each
+    message, so cores yield first what is often due in the next round, and last what takes long to
+    find.
     """
     first: int | None = None
     for due in dues:

@@ -218,7 +218,17 @@ class Context:
             raise Trap(f"{cycles} cycles cannot be sent, the canister has {self.balance}")
         self.balance -= cycles
         self.calls.append(
-            Call(self.me, receiver, method, arg, kind, then, cleanup, timeout, cycles=cycles)
+            Call(
+                self.me,
+                receiver,
+                method,
+                arg=arg,
+                kind=kind,
+                then=then,
+                cleanup=cleanup,
+                timeout=timeout,
+                cycles=cycles,
+            )
         )
 
     def accept(self, most: int) -> int:

@@ -71,7 +71,7 @@ class Schedule:
         return self.refuse > 0 and draw(self.seed, b"refuse", number) % 100 < self.refuse
 
     def place(self, arrival: int, label: bytes) -> int:
-        """Return the position in its round of messages with the same label."""
+        """Return the position that all messages with a label have in their round of arrival."""
         return draw(self.seed, b"place" + label, arrival)
 
 
@@ -231,7 +231,7 @@ class Messaging:
     ) -> None:
         """Put a request or a response on its way from one subnet to another.
 
-        With `at_once`, it takes no time, but may still be late like others.
+        With `at_once`, the message takes no time, but the schedule may still delay it.
 
         Requests from one canister to another never overtake each other (IC-6a): a request arrives
         in no earlier round than the one before it, and all of a pair in a round have the same place
@@ -257,7 +257,8 @@ class Messaging:
         elif self._last and answer is None:
             late = self._last.pop((call.sender, call.receiver), 0)
             if late >= arrival:
-                arrival = self._last[call.sender, call.receiver] = late + 1
+                arrival = late + 1
+                self._last[call.sender, call.receiver] = arrival
         message = ((arrival, place, number), call, answer)
         transit = self._subnets[there].transit
         arriving = transit.get(arrival)
@@ -266,8 +267,11 @@ class Messaging:
         else:
             arriving.append(message)
 
-    def _left(self, call: Call) -> None:
-        """Note that a request has arrived and is not under way any more."""
+    def _request_arrived(self, call: Call) -> None:
+        """Take a request that has arrived out of the counts of its sender.
+
+        Requests of users, which have a ticket, do not count towards the limit of bytes.
+        """
         pair = (call.sender, call.receiver)
         waiting = self._under_way.pop(pair, 0)
         if waiting > 1:

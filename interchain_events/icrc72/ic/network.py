@@ -76,20 +76,22 @@ def _uncollected() -> Iterator[None]:
 
 
 _SELDOM: Final = (100_000, 5, 5)
-"""After how many new objects garbage is looked for among them, and how often among all objects.
+"""The thresholds of Python's garbage collector.
 
-All objects are examined after 36 times 100,000 new ones, and only if they have grown by a quarter.
+It examines new objects after every 100,000 of them. All objects are examined after 36 times as many
+new ones, and only if they have grown by a quarter.
 """
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Let Python look for garbage less often, for programs that run a large network.
+    """Run the garbage collector less often, for programs that step a large network.
 
-    Garbage is what refers to itself, since everything else is freed at once. The roles make none of
-    it, but Python by default looks for it after 700 new objects, and among all objects whenever a
-    quarter of them is new: a third of the time that it takes to register 10,000 subscribers. Here
-    it looks after 100,000 new objects, so canisters that do make garbage take bounded memory.
+    The collector frees only reference cycles, since Python frees all other objects at once. The
+    roles make no cycles. By default the collector still runs after 700 new objects, and examines
+    all objects whenever a quarter of them is new. This is a third of the time that it takes to
+    register 10,000 subscribers. Here it runs after 100,000 new objects, so that canisters which do
+    make cycles take bounded memory.
     """
     before = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
@@ -255,7 +257,7 @@ class CanisterNetwork(Messaging):
             self._settle(host)
 
     def start(self, identity: Principal) -> None:
-        """Let a canister that is stopping or stopped run again."""
+        """Start a canister that is stopping or stopped."""
         host = self.host(identity)
         if host.status in {c.STOPPING_STATUS, c.STOPPED}:
             host.status = c.RUNNING
@@ -359,6 +361,7 @@ class CanisterNetwork(Messaging):
         They are executed in the order of their keys across all canisters. A canister that has
         reached its limit for the round continues with its inbox in the next one.
         """
+        # Canisters with an inbox from former rounds, and those that are full in this round.
         late = self._late[number]
         full: list[tuple[Key, Principal]] = []
         for host, message in self._arrivals(place):
@@ -384,7 +387,8 @@ class CanisterNetwork(Messaging):
         Messages to the management canister and to unknown canisters are served at once.
         """
         arrived: list[Arrival] = []
-        for round_ in [round_ for round_ in place.transit if round_ <= self.round]:
+        rounds = [round_ for round_ in place.transit if round_ <= self.round]
+        for round_ in rounds:
             arrived += place.transit.pop(round_)
         # They are almost in order already, so sorting takes less time than a heap would.
         arrived.sort(key=itemgetter(0))
@@ -393,7 +397,7 @@ class CanisterNetwork(Messaging):
             _, call, answer = message
             host = self._hosts.get(call.receiver if answer is None else call.sender)
             if host is None:
-                self._nobody(call, answer)
+                self._serve_without_host(call, answer)
             else:
                 arrivals.append((host, message))
         return arrivals
@@ -451,11 +455,11 @@ class CanisterNetwork(Messaging):
             host.ran = 0
             host.sent = 0
 
-    def _nobody(self, call: Call, answer: Answer | None) -> None:
+    def _serve_without_host(self, call: Call, answer: Answer | None) -> None:
         """Serve a request to the management canister, or reject one to an unknown canister."""
         if answer is not None:
             return
-        self._left(call)
+        self._request_arrived(call)
         served = serve(self, call) if call.receiver == MANAGEMENT else _NO_CANISTER
         call.arg = b""
         if served is not None:
@@ -463,7 +467,7 @@ class CanisterNetwork(Messaging):
 
     def _serve(self, host: Host, call: Call) -> None:
         """Execute a request. Reject it if the canister does not run or the schedule refuses it."""
-        self._left(call)
+        self._request_arrived(call)
         if host.code is None:
             self._respond(call, Answer(b"", c.CANISTER_ERROR, "IC0537: the canister has no code"))
         elif host.status != c.RUNNING:
@@ -630,11 +634,13 @@ class CanisterNetwork(Messaging):
             heartbeats.append(host)
 
     def _set_timer(self, host: Host, ctx: Context) -> None:
+        """Set or clear a canister's timer if the execution has asked for it."""
         if ctx.timer_set:
             host.due = ctx.timer
             self._enqueue_timer(host)
 
     def _enqueue_timer(self, host: Host) -> None:
+        """Add a canister's timer to the heap of its subnet. Entries of former times stay there."""
         if host.due is not None:
             self._number += 1
             timers = self._subnets[host.subnet].timers
@@ -645,7 +651,8 @@ class CanisterNetwork(Messaging):
     def _tidy(self, timers: list[tuple[int, int, Principal]]) -> None:
         """Remove the outdated entries, which otherwise stay in the heap until their time.
 
-        A canister could set its timer to the far future again and again.
+        Otherwise a canister could fill the heap by setting its timer to the far future again and
+        again.
         """
         current: dict[Principal, tuple[int, int, Principal]] = {}
         for entry in sorted(timers):

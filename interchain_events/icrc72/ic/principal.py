@@ -27,7 +27,7 @@ _CLASSES: Final = {
 
 
 class Principal(bytes):
-    """The id of a canister, a user or a subnet: 0 to 29 bytes, by which it is sorted."""
+    """The id of a canister, a user or a subnet, of 0 to 29 bytes. Ids are sorted by their bytes."""
 
     __slots__ = ()
 

@@ -111,6 +111,7 @@ def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, b
 
 
 def _dict(value: dict[object, object], out: bytearray) -> None:
+    """Append a count and the encodings of each key and its value."""
     leb128(len(value), out)
     for key, part in value.items():
         _write(key, out)
@@ -118,6 +119,7 @@ def _dict(value: dict[object, object], out: bytearray) -> None:
 
 
 def _set(value: Collection[object], out: bytearray) -> None:
+    """Append a count and the encodings of a set's members in ascending order."""
     # The order of iteration may differ between runs, so the encodings are sorted.
     encodings = sorted(encode(part) for part in value)
     leb128(len(encodings), out)
@@ -143,6 +145,7 @@ _WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
 
 
 def _read(reader: Reader) -> object:
+    """Read one value. Raises `StableError` if its tag is unknown."""
     tag = reader.take(1)
     read = _READERS.get(tag)
     if read is None:

@@ -48,8 +48,8 @@ class Interface(NamedTuple):
 def parse(text: str, makers: Makers | None = None) -> Interface:
     """Parse a `.did` file.
 
-    Values of a record type named in `makers` will be made by its function; others will be tuples.
-    Raises `DidError` with the line.
+    Decoders make the values of a record type that `makers` names by calling its function, and
+    tuples for other records. Raises `DidError` with the line.
     """
     return _Parser(text, makers or {}).interface()
 
@@ -89,12 +89,14 @@ class _Parser:
                 self._expect(":")
                 methods = self._service()
             else:
+                # The error is about the word that was read.
                 self._at -= 1
                 raise self._unexpected("`type` or `service`")
             self._skip(";")
         return Interface(self._types, methods)
 
     def end(self) -> None:
+        """Raise `DidError` unless the whole text was read."""
         if self._at < len(self._tokens):
             raise self._unexpected("the end")
 
@@ -103,7 +105,7 @@ class _Parser:
         self._expect("(")
         types: list[t.Type] = []
         while not self._skip(")"):
-            # An argument may have a name, which only documents.
+            # An argument may have a name, which is only documentation.
             if self._peek(1) == ":":
                 self._at += 2
             types.append(self._type())
@@ -164,20 +166,22 @@ class _Parser:
         """
         self._expect("{")
         fields: list[t.Field] = []
-        follows = 0
+        next_id = 0
         while not self._skip("}"):
             labelled = self._peek(1) == ":" or (not of_record and self._peek(1) in {";", "}"})
-            number = self._number() if labelled else follows
+            number = self._number() if labelled else next_id
             name = self._label() if number is None else str(number)
             identity = t.hash_of(name) if number is None else number
-            follows = identity + 1
-            type_: t.Type = self._type() if not labelled or self._skip(":") else t.PRIMS["null"]
+            next_id = identity + 1
+            has_type = not labelled or self._skip(":")
+            type_: t.Type = self._type() if has_type else t.PRIMS["null"]
             fields.append(t.Field(identity, name, type_))
             if not self._is("}"):
                 self._expect(";")
         return t.checked_fields(tuple(fields))
 
     def _peek(self, ahead: int = 0) -> str | None:
+        """Return the text of a token without advancing, or `None` after the end."""
         at = self._at + ahead
         return self._tokens[at][1] if at < len(self._tokens) else None
 
@@ -186,10 +190,10 @@ class _Parser:
 
     def _skip(self, sign: str) -> bool:
         """Skip a sign if it comes next, and return whether it did."""
-        follows = self._is(sign)
-        if follows:
+        is_next = self._is(sign)
+        if is_next:
             self._at += 1
-        return follows
+        return is_next
 
     def _expect(self, sign: str) -> None:
         if not self._skip(sign):

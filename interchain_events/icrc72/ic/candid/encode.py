@@ -19,7 +19,7 @@ MAGIC: Final = b"DIDL"
 """The first four bytes of every message."""
 
 _SEQUENCES: Final = (list, tuple)
-"""The Python types of a vec. A union, written at its place, would be made for each value."""
+"""The Python types of a vec. A union in a call of `isinstance` would be made for each value."""
 
 
 _LONG: Final = range(1 << 28, 1 << 64)
@@ -142,7 +142,8 @@ class _Table:
         if known is not None:
             return known
         # Reserve the place before the inner types are added: a recursive type refers to it.
-        place = self._places[id(type_)] = len(self.entries)
+        place = len(self.entries)
+        self._places[id(type_)] = place
         self.entries.append(b"")
         entry = bytearray()
         if isinstance(type_, t.Opt | t.Vec):
@@ -227,11 +228,13 @@ def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
 
 
 def _vec_writer(inner: Write) -> Write:
+    """Return the writer of a vector type."""
+
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, _SEQUENCES):
             raise t.unencodable(value, "vec")
         count = len(value)
-        # Most lengths take one byte, here and below: a call would take longer than writing it.
+        # Most lengths take one byte, and writing it here takes less time than a call.
         if count < 0x80:
             out.append(count)
         else:
@@ -322,9 +325,10 @@ def _write_bool(value: object, out: bytearray) -> None:
 
 
 def _write_nat(value: object, out: bytearray) -> None:
-    # Not isinstance: a bool is an int in Python, but not a nat.
+    # A bool is an int in Python, but not a nat, so `isinstance` would not do.
     if type(value) is not int or value < 0:
         raise t.unencodable(value, "nat")
+    # As in a vector, most numbers take one byte.
     if value < 0x80:
         out.append(value)
     else:

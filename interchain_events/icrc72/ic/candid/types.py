@@ -154,10 +154,10 @@ def resolved(type_: Type) -> Type:
 @lru_cache(maxsize=4096)
 def hash_of(name: str) -> int:
     """Return the 32-bit id of a field name: its UTF-8 bytes as digits in base 223, modulo 2^32."""
-    found = 0
+    number = 0
     for byte in name.encode():
-        found = (found * 223 + byte) & 0xFFFFFFFF
-    return found
+        number = (number * 223 + byte) & 0xFFFFFFFF
+    return number
 
 
 def may_be_null(type_: Type) -> bool:
@@ -187,16 +187,16 @@ def is_readable(wire: Type, wanted: Type) -> bool:
     seen: set[tuple[int, int]] = set()
     todo = [(wire, wanted)]
     while todo:
-        one, other = todo.pop()
-        one = resolved(one)
-        other = resolved(other)
-        if (id(one), id(other)) in seen:
+        one_wire, one_wanted = todo.pop()
+        one_wire = resolved(one_wire)
+        one_wanted = resolved(one_wanted)
+        if (id(one_wire), id(one_wanted)) in seen:
             continue
-        seen.add((id(one), id(other)))
-        below = _inner_pairs(one, other)
-        if below is None:
+        seen.add((id(one_wire), id(one_wanted)))
+        inner_pairs = _inner_pairs(one_wire, one_wanted)
+        if inner_pairs is None:
             return False
-        todo += below
+        todo += inner_pairs
     return True
 
 

@@ -198,12 +198,12 @@ def read_header(reader: Reader) -> tuple[t.Type, ...]:
         index = reader.index()
         if index >= count:
             raise CandidError(f"the type table has no type {index}")
-        types.append(_place(index, table))
+        types.append(_type_at(index, table))
     return tuple(types)
 
 
-def _place(index: int, table: dict[str, t.Type]) -> t.Type:
-    """Return the type with an index: an entry of the table, or a primitive if it is negative."""
+def _type_at(index: int, table: dict[str, t.Type]) -> t.Type:
+    """Return the type with an index. Negative indices are those of primitive types."""
     if index >= 0:
         return table.get(str(index)) or t.Named(str(index), table)
     primitive = _BY_CODE.get(index)
@@ -222,31 +222,31 @@ def _entry(
     indices when it has read the whole table.
     """
 
-    def type_() -> t.Type:
+    def inner_type() -> t.Type:
         index = reader.index()
         referred.append(index)
-        return t.Named(str(index), table) if index >= 0 else _place(index, table)
+        return t.Named(str(index), table) if index >= 0 else _type_at(index, table)
 
     before = len(referred)
     code = reader.index()
     if code == -18:
-        return t.Opt(type_())
+        return t.Opt(inner_type())
     if code == -19:
-        return t.Vec(type_())
+        return t.Vec(inner_type())
     if code in {-20, -21}:
-        fields = _fields(reader, type_)
+        fields = _fields(reader, inner_type)
         return t.Record(fields) if code == -20 else t.Cases(fields)
     if code == -22:
-        # The argument types and the result types of a function, which nobody here uses.
+        # The argument types and the result types of a function are only checked.
         for _ in range(2):
             for _ in range(_bounded(reader)):
-                type_()
+                inner_type()
         for _ in range(_bounded(reader)):
             if reader.byte() not in {1, 2, 3}:
                 raise CandidError("a function has an unknown annotation")
         return t.Reference("func")
     if code == -23:
-        _methods(reader, type_)
+        _methods(reader, inner_type)
         methods += referred[before:]
         return t.Reference("service")
     if code < -24:
@@ -265,8 +265,11 @@ def _bounded(reader: Reader) -> int:
     return count
 
 
-def _fields(reader: Reader, type_: Callable[[], t.Type]) -> tuple[t.Field, ...]:
-    """Read the fields of a record or variant, whose ids must ascend and have at most 32 bits."""
+def _fields(reader: Reader, inner_type: Callable[[], t.Type]) -> tuple[t.Field, ...]:
+    """Read the fields of a record or variant, whose ids must ascend and have at most 32 bits.
+
+    `inner_type` reads the type of a field.
+    """
     fields: list[t.Field] = []
     last = -1
     for _ in range(_bounded(reader)):
@@ -274,11 +277,11 @@ def _fields(reader: Reader, type_: Callable[[], t.Type]) -> tuple[t.Field, ...]:
         if not last < identity < 1 << 32:
             raise CandidError("the fields of a type are not in ascending order of 32-bit ids")
         last = identity
-        fields.append(t.Field(identity, str(identity), type_()))
+        fields.append(t.Field(identity, str(identity), inner_type()))
     return tuple(fields)
 
 
-def _methods(reader: Reader, type_: Callable[[], t.Type]) -> None:
+def _methods(reader: Reader, inner_type: Callable[[], t.Type]) -> None:
     """Check and skip the methods of a service, whose names must ascend."""
     last: str | None = None
     for _ in range(_bounded(reader)):
@@ -286,4 +289,4 @@ def _methods(reader: Reader, type_: Callable[[], t.Type]) -> None:
         if last is not None and name <= last:
             raise CandidError("the methods of a service are not in ascending order")
         last = name
-        type_()
+        inner_type()

@@ -229,7 +229,7 @@ class WasmCanister(Canister):
             raise Trap(str(error).splitlines()[-1].strip()) from None
         finally:
             RUNNING.now = None
-        execution.finish()
+        execution.drop_call()
         return execution
 
     def _callback(self, index: int, argument: int) -> tuple[int, int]:

@@ -48,8 +48,8 @@ class Instance:
         added = int(module.changes_tables)
         self.store.set_limits(
             memory_size=limits.memory,
-            # The limit holds for each table, so the module's own tables share the entries. The
-            # table that `module` has added, if any, has its own limit there (`LISTED_COUNT`).
+            # wasmtime's limit is that of each table, so the module's own tables share the entries
+            # equally. The table that is added to a module has its own limit (`LISTED_COUNT`).
             table_elements=entries // max(module.tables, 1),
             instances=1,
             tables=module.tables + added,

@@ -257,7 +257,7 @@ class _Parts:
 
 
 class _Added:
-    """The entries that are added to a module, by the number of their section."""
+    """The entries that are added to the sections of a module."""
 
     def __init__(self, parts: _Parts) -> None:
         self.entries: dict[int, list[bytes]] = {}
@@ -313,10 +313,12 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
         raw_name = name.encode()
         entry = _natural(len(raw_name)) + raw_name + bytes([_EXTERNAL_KINDS[kind]])
         added.put(scan.EXPORTS, entry + _natural(index))
+    # An import without a type is not a function, which `_check_imports` has refused.
+    imports = tuple((import_.name, parts.types[import_.type or 0]) for import_ in parts.imports)
     return Module(
         code=compiled(_assembled(sections, added.entries), code),
         hash=digest,
-        imports=tuple((import_.name, parts.types[import_.type or 0]) for import_ in parts.imports),
+        imports=imports,
         exports=exports,
         words=words,
         tables=parts.tables,
@@ -415,6 +417,7 @@ class _Globals:
         self.mutable: list[Global] = []
         self.functions: list[int] = []
         """The functions to which globals refer."""
+        # The integers in which the globals are saved, of which a vector takes two.
         words = 0
         for index in range(reader.leb()):
             first, name = read_type(reader)

@@ -72,8 +72,10 @@ METHOD_BYTES: Final = 20_000
 CALL_BYTES: Final = 1 << 10
 """The bytes that a call takes besides its argument."""
 _NOBODY: Final = 1 << 31
-"""The first index that functions in tables cannot have. A callback from here on means that the
-answer is ignored."""
+"""The first index that functions in tables cannot have.
+
+If a callback has this index or a larger one, the answer is ignored.
+"""
 
 
 class _Machine(Protocol):
@@ -116,7 +118,7 @@ class Execution:
 
     machine: _Machine
     kind: str
-    """The letter of its kind, see above."""
+    """The letter of its kind, as in the list at the top of this file."""
     ctx: Context
     caller: Principal
     arg: bytes
@@ -172,9 +174,10 @@ class Execution:
         return self.machine.memory_address() + at
 
     def copy(self, data: bytes, to: int, at: int, size: int) -> None:
-        """Write a part of data into the canister's memory.
+        """Write a part of `data` into the canister's memory.
 
-        Raises `Trap` if the data has no such part, or outside of the memory.
+        The part has `size` bytes and begins at the offset `at`. It is written to the address `to`.
+        Raises `Trap` if the data have no such part, or outside of the memory.
         """
         if at + size > len(data):
             raise Trap(f"{size} bytes from {at} on are asked for, there are {len(data)}")
@@ -204,6 +207,7 @@ class Execution:
         self.ctx.reject(self.text(at, size))
 
     def text(self, at: int, size: int) -> str:
+        """Return text of the canister's memory. Bytes that are not UTF-8 are replaced."""
         return self.bytes_at(at, size).decode(errors="replace")
 
     def text_up_to(self, at: int, size: int, most: int) -> str:
@@ -221,7 +225,7 @@ class Execution:
 
     def call_new(self, callee: int, size: int, name: int, length: int, *callbacks: int) -> None:
         reply, reply_env, reject, reject_env = callbacks
-        self.finish()
+        self.drop_call()
         if size > LONGEST or length > METHOD_BYTES:
             raise Trap(
                 f"the callee is unreadable: a principal has at most {LONGEST} bytes and a method"
@@ -240,7 +244,7 @@ class Execution:
             raise Trap("no call is being made")
         return self.call
 
-    def finish(self) -> None:
+    def drop_call(self) -> None:
         """Drop a call that was begun but not performed, and give its cycles back."""
         if self.call is not None:
             self.ctx.balance += self.call.cycles
@@ -274,7 +278,7 @@ class Execution:
         call = self._current_call()
         self.sent += CALL_BYTES + len(call.method) + len(call.arg)
         if self.sent > self.machine.call_bytes:
-            self.finish()
+            self.drop_call()
             return SYS_TRANSIENT
         self.call = None
         # Modules make one-way calls with callbacks that do not exist.
@@ -333,8 +337,9 @@ class Execution:
         raise Trap("there is no certificate")
 
     def global_timer_set(self, time: int) -> int:
-        before = self.ctx.timer or 0
-        self.ctx.set_timer(time or None)
+        # In this interface, 0 stands for no timer.
+        before = 0 if self.ctx.timer is None else self.ctx.timer
+        self.ctx.set_timer(None if time == 0 else time)
         return before
 
     def performance_counter(self, kind: int) -> int:
@@ -500,7 +505,7 @@ def _linked(module: Module) -> wasmtime.Linker:
             [_value_type(type_) for type_ in offered.gives],
         )
         wide = offered.gives == ("i64",)
-        called = partial(_called, name, function, where, masks, wide)
+        called = partial(_called, name, function, where, masks, wide=wide)
         new_linker.define_func("ic0", name, kind, called)
     return new_linker
 
@@ -514,12 +519,13 @@ atexit.register(_LINKERS.clear)
 
 
 def _called(
-    name: str, function: _Function, where: str, masks: tuple[int, ...], wide: bool, *values: int
+    name: str, function: _Function, where: str, masks: tuple[int, ...], *values: int, wide: bool
 ) -> int | None:
     """Call a function of the system for a module.
 
     WebAssembly's integers are signed for Python. Arguments become natural numbers of their width,
-    and the result becomes signed again. Raises `Trap` in a kind of execution that may not call it.
+    and the result becomes signed again: of 64 bits if it is `wide`, otherwise of 32. Raises `Trap`
+    in a kind of execution that may not call the function.
     """
     now: Execution = RUNNING.now
     now.charge(CALL_COST)
