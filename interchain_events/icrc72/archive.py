@@ -220,6 +220,7 @@ class Archive(Core):
     def _page(
         self, _caller: Principal, _time: int, page: tuple[str, int, int, int]
     ) -> tuple[Event, ...]:
+        """Answer `archive_page`, whose argument is that of `page`."""
         namespace, start, end, take = page
         return self.page(namespace, start, end, min(take, 1000))
 

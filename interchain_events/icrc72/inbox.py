@@ -150,9 +150,9 @@ class Inbox(Core):
         """Register the roles that are not registered."""
         for role in self.on_alert:
             if role not in self.state.registered and role not in self._registering:
-                self._register_one(ctx, role)
+                self._register_role(ctx, role)
 
-    def _register_one(self, ctx: Context, role: str) -> None:
+    def _register_role(self, ctx: Context, role: str) -> None:
         """Register a role for its system events. When it is registered, all cores may go on."""
         self._registering[role] = None
         item = PublicationRegistration(system_namespace(role, ctx.me), ())
@@ -199,7 +199,7 @@ class Inbox(Core):
             self._waiting = False
             if valid is None:
                 return
-            self._asked(ctx)
+            self._note_answer(ctx)
             match valid:
                 case ("list", broadcasters):
                     self.state.unknown.clear()
@@ -210,7 +210,7 @@ class Inbox(Core):
 
         self.role.ask(ctx, self.orchestrator, methods.GET_VALID, None, answered)
 
-    def _asked(self, ctx: Context) -> None:
+    def _note_answer(self, ctx: Context) -> None:
         """Note that a question about valid broadcasters was answered."""
         self.state.curious = False
         self.state.asks = 0
@@ -224,10 +224,10 @@ class Inbox(Core):
             self._waiting = False
             if answers is None or len(answers) != len(callers):
                 return
-            self._asked(ctx)
-            for caller, listed in zip(callers, answers, strict=True):
+            self._note_answer(ctx)
+            for caller, is_valid in zip(callers, answers, strict=True):
                 self.state.unknown.pop(caller, None)
-                if listed:
+                if is_valid:
                     self.state.valid[caller] = None
 
         items = tuple(methods.member(caller, name) for caller in callers)
@@ -248,14 +248,17 @@ class Inbox(Core):
             ctx.reject("the caller is not known to be a broadcaster")
 
     def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
-        """Answer `icrc72_handle_notification_trusted`; Ok confirms the whole batch (IC-46)."""
+        """Answer `icrc72_handle_notification_trusted`. Ok confirms the whole batch (IC-46)."""
         count = len(notifications)
         confirmed = self._receive(ctx, notifications)
-        taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
-        left: Variant[Literal["err"], str] = Variant(
-            "err", f"{count - confirmed} of {count} were not taken"
-        )
-        methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == count else left)
+        if confirmed == count:
+            success: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
+            methods.HANDLE_TRUSTED.reply(ctx, success)
+        else:
+            failure: Variant[Literal["err"], str] = Variant(
+                "err", f"{count - confirmed} of {count} were not taken"
+            )
+            methods.HANDLE_TRUSTED.reply(ctx, failure)
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
         """Give the notifications of a batch to the roles, and return how many were taken.
@@ -280,7 +283,8 @@ class Inbox(Core):
             return 0
         recent = self.state.recent
         recent[ctx.now] = recent.get(ctx.now, 0) + len(batch)
-        for round_ in [round_ for round_ in recent if round_ <= ctx.now - 100]:
+        outdated = [round_ for round_ in recent if round_ <= ctx.now - 100]
+        for round_ in outdated:
             del recent[round_]
         to_confirm = self.state.confirm.setdefault(caller, {})
         confirmed = 0

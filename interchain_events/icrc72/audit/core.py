@@ -48,6 +48,8 @@ _OWN_ALERTS: Final = frozenset(
     [keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE]
 )
 """The keys of system events that broadcasters send by themselves (IC-38g)."""
+_NEVER: Final = 1 << 62
+"""A round so late that a report which is due from then on is never missing."""
 _ASSIGNED: Final = (SubscriberFact, PublisherFact, RelayFact, RelayerFact)
 """The facts after whose removal chains may begin anew."""
 
@@ -101,7 +103,7 @@ class Audit(Record):
                     due = (sender, item.replayId)
                     # After one report in time, no other one is due.
                     if happening.round - self._due.get(due, happening.round) <= PATIENCE:
-                        self._due[due] = 1 << 62
+                        self._due[due] = _NEVER
             case methods.HANDLE.name | methods.HANDLE_TRUSTED.name:
                 for note in methods.HANDLE.value(happening.data):
                     self._notification(happening, note)
@@ -187,7 +189,10 @@ class Audit(Record):
 
     def _in_order(self, call: Happening, note: EventNotification, headers: Headers) -> None:
         """Judge the order of live events of a chain from one broadcaster to one subscriber."""
-        partition = (headers.partition[0] or 0) if headers.partition else 0
+        partition = 0
+        if headers.partition:
+            # The index is `None` if the header is malformed.
+            partition = headers.partition[0] or 0
         chain = (call.sender, call.receiver, note.namespace, note.source, partition)
         last = self._last.get(chain)
         if last is not None and note.eventId < last:
@@ -199,7 +204,7 @@ class Audit(Record):
         """Judge a system event.
 
         Only broadcasters may deliver system events of the orchestrator, and only those that it has
-        sent. Other ones must be of the kinds that broadcasters send by themselves.
+        sent. All others must be of the kinds that broadcasters send by themselves.
         """
         sender = call.sender
         if sender == self.orchestrator:
@@ -218,6 +223,7 @@ class Audit(Record):
             self._find("ForgesSystemEvent", sender, call.round, evidence)
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
             self._suspended.add(call.receiver)
+        # From now on, the publisher owes a report on each replay that it is told to make.
         if sender in self.broadcasters and note.source == self.orchestrator:
             for number in _alert_in(note.data).due():
                 self._due.setdefault((call.receiver, number), call.round)
@@ -356,7 +362,7 @@ class Audit(Record):
             self._find("ConfirmsOthers", call.sender, call.round, evidence)
 
     def _subscribed(self, call: Happening, response: bytes) -> None:
-        """Note the filters and skips of registered subscriptions."""
+        """Note filters and skips of registered subscriptions, and judge who asks for too many."""
         method = methods.REGISTER_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
@@ -393,7 +399,7 @@ class Audit(Record):
                 widths.extend(Width(width.filter, changed.skip) for width in former)
 
     def _registered_publication(self, call: Happening, response: bytes) -> None:
-        """Note the priorities of registered publications."""
+        """Note priorities of registered publications, and judge who asks for too many."""
         method = methods.REGISTER_PUBLICATION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":

@@ -162,10 +162,10 @@ class Record:
             self._find("CancelsOthers", call.sender, call.round, evidence)
 
     def _reported(self, call: Happening, response: bytes) -> None:
-        """Note reports on replays.
+        """Note reports on replays, and judge two kinds of them.
 
-        Judge those on replays of others, and those which say that the publisher's log or archive
-        has changed.
+        A report on the replay of another publisher is a cheat. So is a report of a hash mismatch,
+        because the publisher's log or archive has then changed.
         """
         for item, result in zip(
             REPLAY_STATUS.value(call.data), REPLAY_STATUS.result(response), strict=False

@@ -120,6 +120,7 @@ class Replays:
         mine = self.publisher.state.mine.get(replay.namespace)
         max_range = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
         rows = self._rows(replay)[: max_range or self.settings.max_range]
+        # Without events, the replay is completed at once, because it begins after id -1.
         replay.last = self.publisher.state.log[rows[-1]].event.eventId if rows else -1
 
     def _report(self, ctx: Context, number: int, replay: Replaying) -> None:

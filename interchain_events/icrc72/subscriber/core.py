@@ -133,8 +133,8 @@ class Subscriber(Core):
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
         """Take a notification of an event, and return whether it has to be confirmed.
 
-        It has, whether the event was already known, is held back, or will be handled. If too many
-        events are held back, the notification is not confirmed, so the broadcaster repeats it.
+        It is confirmed if the event was already known, is held back, or will be handled. If too
+        many events are held back, it is not, so that the broadcaster repeats it.
         """
         state = self.state
         self.inbox.count("notifications")
@@ -236,9 +236,9 @@ class Subscriber(Core):
         state.waiting[state.last] = notification
 
     def _note_if_late(self, ctx: Context, chain: Followed, identifier: int) -> None:
-        """Note an event that was handled after later ones: events between may be missing.
+        """Note an event that was handled after later ones, because events between may be missing.
 
-        `_notice` looks for them later.
+        `_notice` looks for these later.
         """
         if chain.handled.above(identifier) is not None:
             chain.late = (identifier, ctx.now)

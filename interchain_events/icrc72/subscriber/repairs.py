@@ -97,8 +97,8 @@ class Repairs:
     def _closed(self, gap: Gap) -> bool:
         """Return whether a gap is known to be closed.
 
-        It is if handled events lead from its low to its high end, each naming the one before it as
-        its predecessor. With a filter or skip, or for an open gap, this cannot be known.
+        It is closed if handled events lead from its low to its high end, each naming the one before
+        it as its predecessor. With a filter or skip, or for an open gap, this cannot be known.
         """
         state = self.subscriber.state
         if gap.low is None or gap.high is None or not state.plain(gap.namespace):
