@@ -192,7 +192,7 @@ class BrokerAlert:
 
     @property
     def facts(self) -> tuple[f.Fact, ...]:
-        """All facts of it, removals first."""
+        """Return all facts of the alert, removals first."""
         return (*self.removes, *self.adds)
 
     def data(self) -> v.Value:
@@ -267,8 +267,8 @@ def _items(value: v.Value, *, alone: bool) -> tuple[v.Value, ...]:
     """Return the entries under a key.
 
     A value that is not an array is a single entry. An array that begins with a number or a text is
-    a single entry, too, if an entry has several parts (`alone`). If an entry has only one part,
-    this is so unless all items are numbers: then each number is an entry.
+    a single entry, too, if entries of the key have several parts (`alone`). If they have only one
+    part, such an array is a single entry unless it consists of numbers, each of which is an entry.
     """
     items = v.as_items(value)
     if items is None:
@@ -318,7 +318,7 @@ class MemberAlert:
 
     @property
     def facts(self) -> tuple[f.MemberFact, ...]:
-        """All facts of it, removals first."""
+        """Return all facts of the alert, removals first."""
         return (*self.removes, *self.adds)
 
     def entries(self) -> dict[int, tuple[Principal, ...]]:

@@ -114,8 +114,8 @@ def _order(one: Fraction | float, two: Fraction | float) -> int:
 
 
 def _double(raw: bytes) -> float:
-    found: float = struct.unpack("<d", raw)[0]
-    return found
+    number: float = struct.unpack("<d", raw)[0]
+    return number
 
 
 def _nearest(text: str) -> float:

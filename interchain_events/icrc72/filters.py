@@ -226,6 +226,7 @@ class _Parser:
         self._tests = 0
 
     def end(self) -> None:
+        """Raise `FilterError` unless the whole text was read."""
         if self._at < len(self._text):
             raise self._wrong("the end")
 
@@ -253,7 +254,7 @@ class _Parser:
         return self._test(depth)
 
     def _test(self, depth: int) -> Test:
-        """Read a test: `path:[a, b]`, `path operator value`, or `path` alone (it is not null)."""
+        """Read a test: `path:[a, b]`, `path operator value`, or `path`, which must not be null."""
         self._tests += 1
         if self._tests > MOST_TESTS:
             raise FilterError(f"a filter has at most {MOST_TESTS} tests")
@@ -339,10 +340,11 @@ class _Parser:
         return _ESCAPED.sub(r"\1", written) if escaped else written, escaped
 
     def _skip(self, words: str) -> bool:
-        follows = self._text.startswith(words, self._at)
-        if follows:
+        """Skip words if they come next, and return whether they did."""
+        is_next = self._text.startswith(words, self._at)
+        if is_next:
             self._at += len(words)
-        return follows
+        return is_next
 
     def _expect(self, words: str) -> None:
         if not self._skip(words):
@@ -406,6 +408,7 @@ class _Evaluation:
         return False
 
     def _select(self, path: Path, item: Value) -> Iterator[Value]:
+        """Yield the values at a path. `item` is the item to which `@` refers."""
         if path.whole:
             if self._event is None:
                 return iter(())

@@ -74,21 +74,23 @@ def _icrc16() -> Type:
 
 
 def _principal(vector: Document) -> None:
-    if (found := _parsed(vector, Principal.from_text)) is not None:
-        _is_principal(vector, found, vector.get("class", found.kind))
+    principal = _parsed(vector, Principal.from_text)
+    if principal is not None:
+        _is_principal(vector, principal, vector.get("class", principal.kind))
 
 
-def _is_principal(vector: Document, found: Principal, kind: str) -> None:
-    same("the principal", bytes(found), unhex(vector["bytes"]))
-    same("its text", found.text, vector["text"])
-    same("its class", found.kind, kind)
+def _is_principal(vector: Document, principal: Principal, kind: str) -> None:
+    """Check that a principal has the bytes and the text of a vector, and this class."""
+    same("the principal", bytes(principal), unhex(vector["bytes"]))
+    same("its text", principal.text, vector["text"])
+    same("its class", principal.kind, kind)
 
 
 def _canister_id(vector: Document) -> None:
-    found = canister_id(vector["subnet"], vector["index"])
-    same("the id", bytes(found), unhex(vector["bytes"]))
-    same("its text", found.text, vector["text"])
-    same("its subnet", subnet_of(found), vector["subnet"])
+    canister = canister_id(vector["subnet"], vector["index"])
+    same("the id", bytes(canister), unhex(vector["bytes"]))
+    same("its text", canister.text, vector["text"])
+    same("its subnet", subnet_of(canister), vector["subnet"])
 
 
 def _self_authenticating(vector: Document) -> None:
@@ -96,9 +98,10 @@ def _self_authenticating(vector: Document) -> None:
 
 
 def _crockford(vector: Document) -> None:
-    if (found := _parsed(vector, from_text)) is not None:
-        same("the number", found, int(vector["nat"]))
-        same("the text", to_text(found), vector["text"])
+    number = _parsed(vector, from_text)
+    if number is not None:
+        same("the number", number, int(vector["nat"]))
+        same("the text", to_text(number), vector["text"])
 
 
 def _blob_id(vector: Document) -> None:
@@ -145,32 +148,32 @@ def _skip(vector: Document) -> None:
 
 def _both(decoder: Callable[[bytes], T], vector: Document) -> T:
     """Decode the encodings of two other implementations, which must give the same values."""
-    found = decoder(unhex(vector["py"]))
-    if decoder(unhex(vector["js"])) != found:
+    values = decoder(unhex(vector["py"]))
+    if decoder(unhex(vector["js"])) != values:
         raise Mismatch("the two encodings are read as different values")
-    return found
+    return values
 
 
 def _candid_value(vector: Document) -> None:
-    (found,) = _both(Decoder((_icrc16(),)).decode, vector)
-    same("the value", to_json(_icrc16(), found), vector["value"])
+    (value,) = _both(Decoder((_icrc16(),)).decode, vector)
+    same("the value", to_json(_icrc16(), value), vector["value"])
 
 
 def _candid_message(vector: Document) -> None:
     """Check arguments or results of a method, also by encoding and decoding them again."""
     method = codec(vector["method"])
     side = method.args if vector["side"] == "args" else method.rets
-    found = _both(side.decode, vector)
+    values = _both(side.decode, vector)
     same(
         "the message",
-        [to_json(type_, value) for type_, value in zip(side.types, found, strict=True)],
+        [to_json(type_, value) for type_, value in zip(side.types, values, strict=True)],
         vector["json"],
     )
-    same("our encoding, read back", side.decode(side.encode(*found)), found)
-    read = tuple(
+    same("our encoding, read back", side.decode(side.encode(*values)), values)
+    from_form = tuple(
         from_json(type_, form) for type_, form in zip(side.types, vector["json"], strict=True)
     )
-    same("the form, read back", read, found)
+    same("the form, read back", from_form, values)
 
 
 def _conformance(vector: Document) -> None:
@@ -181,16 +184,16 @@ def _conformance(vector: Document) -> None:
     if vector["want"] == "refused":
         _refused(vector["desc"], lambda: decoder.decode(raw))
         return
-    found = decoder.decode(raw)
+    values = decoder.decode(raw)
     if "json" in vector:
         same(
             "the values",
-            [to_json(type_, value) for type_, value in zip(types, found, strict=True)],
+            [to_json(type_, value) for type_, value in zip(types, values, strict=True)],
             vector["json"],
         )
     if vector["want"] == "equal":
-        same("the other value", decoder.decode(unhex(vector["other"])), found)
-    elif vector["want"] == "different" and decoder.decode(unhex(vector["other"])) == found:
+        same("the other value", decoder.decode(unhex(vector["other"])), values)
+    elif vector["want"] == "different" and decoder.decode(unhex(vector["other"])) == values:
         raise Mismatch("the two are read as one value")
 
 

@@ -70,7 +70,7 @@ def _floods(stage: Stage) -> None:
 
 
 def _fakes(role: str) -> Deed:
-    """Return a deed: a stranger notifies a broadcaster or a subscriber."""
+    """Return a deed in which a stranger notifies a broadcaster or a subscriber."""
 
     def deed(stage: Stage) -> None:
         target = stage.far
@@ -114,7 +114,7 @@ class _Mute(Actor):
 
 
 class _MuteInbox(Inbox):
-    """An inbox that confirms system events until the first event, and then nothing more."""
+    """An inbox that confirms system events until the first event arrives, and nothing after it."""
 
     def _confirm(self, ctx: Context) -> None:
         if self.state.counts.get("notifications"):
@@ -123,7 +123,7 @@ class _MuteInbox(Inbox):
 
 
 class _Withholding(Actor):
-    """A subscriber that never answers trusted notifications: it keeps calling itself."""
+    """A subscriber that never answers trusted notifications, because it keeps calling itself."""
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         if method in {"icrc72_handle_notification_trusted", "for ever"}:
@@ -133,7 +133,7 @@ class _Withholding(Actor):
 
 
 def _joined_by(code: type[Actor], rounds: int = 0) -> Deed:
-    """Return a deed: a subscriber of this class joins, and gets events."""
+    """Return a deed in which a subscriber of this class joins, and gets events."""
 
     def deed(stage: Stage) -> None:
         stage.actor(1, None, {NAMESPACE: {}}, code)

@@ -53,7 +53,7 @@ def hash_of(value: object) -> bytes:
     """
     if isinstance(value, Mapping):
         return sha256(
-            b"".join(sorted(hash_of(key) + hash_of(each) for key, each in value.items()))
+            b"".join(sorted(hash_of(key) + hash_of(part) for key, part in value.items()))
         ).digest()
     # The library reads lists in self-described CBOR as tuples.
     if isinstance(value, (list, tuple)):
@@ -116,7 +116,7 @@ class Authority:
 
     def numbered(self, subnet: Principal) -> int | None:
         """Return the number of the subnet with this id, or `None`."""
-        return next((number for number, each in enumerate(self.subnets) if each.id == subnet), None)
+        return next((number for number, keys in enumerate(self.subnets) if keys.id == subnet), None)
 
     def certify(
         self, subnet: int, time: int, parts: Mapping[bytes, State], paths: Sequence[Path]

@@ -62,7 +62,7 @@ class Request(NamedTuple):
     size: int
     """The bytes of its body."""
     targets: frozenset[bytes] | None
-    """The canisters for which all its delegations are; `None` if none of them is restricted."""
+    """The canisters that all delegations allow; `None` if no delegation is restricted."""
 
     def is_for(self, canister: Principal) -> bool:
         """Return whether the delegations of its sender reach to a canister."""
@@ -147,12 +147,9 @@ class Fields:
     def nat(self, name: str) -> int:
         """Return a natural number of at most 64 bits."""
         value = self.values.get(name)
-        natural = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
-        return (
-            value
-            if natural and isinstance(value, int)
-            else self._wrong(name, "a natural of 64 bits")
-        )
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 64:
+            return self._wrong(name, "a natural of 64 bits")
+        return value
 
     def list(self, name: str, most: int) -> tuple[object, ...]:
         """Return a list of at most `most` values."""

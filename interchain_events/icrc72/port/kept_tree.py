@@ -208,7 +208,7 @@ def _leaves(root: _Node) -> list[_Leaf]:
 
 
 def _form(node: _Node, shown: dict[bytes, list[Path]]) -> Form:
-    """Return the form of a tree that shows paths below labels, all of which are in the tree."""
+    """Return the form of a tree (see `hash_tree`) that shows paths below some of its labels."""
     if not shown:
         return [4, node.digest]
     if isinstance(node, _Leaf):
@@ -217,5 +217,6 @@ def _form(node: _Node, shown: dict[bytes, list[Path]]) -> Form:
     left: dict[bytes, list[Path]] = {}
     right: dict[bytes, list[Path]] = {}
     for label, paths in shown.items():
-        (right if _bit(label, node.bit) else left)[label] = paths
+        side = right if _bit(label, node.bit) else left
+        side[label] = paths
     return [1, _form(node.left, left), _form(node.right, right)]

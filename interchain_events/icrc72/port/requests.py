@@ -1,9 +1,9 @@
 """The calls of users, from their admission until nobody can send them again.
 
-A signed call is valid until its `ingress_expiry`, and whoever saw it can send it again until then.
-So its id is kept at least as long. When the table is full, new calls are refused; a call that is
-still valid is never forgotten for a newer one. Only the answers of the oldest calls are dropped,
-whose status is `done` then.
+A signed call is valid until its `ingress_expiry`. Until then, anybody who has seen it can send it
+again, so its id is kept at least as long. When the table is full, new calls are refused. A call
+that is still valid is never forgotten for a newer one. Only answers are dropped, those of the
+oldest calls first. The status of such a call is then `done`.
 """
 
 import heapq
@@ -98,7 +98,7 @@ class Requests:
     def is_busy(self, size: int) -> bool:
         """Return whether a call of `size` bytes has to wait until others have ended.
 
-        A single call never has to.
+        It never has to wait if no other call is under way.
         """
         full = len(self._waiting) >= self._most_waiting
         return bool(self._waiting) and (
@@ -116,7 +116,8 @@ class Requests:
             size=request.size,
             ticket=ticket,
         )
-        self._known[request.id] = self._waiting[request.id] = known
+        self._known[request.id] = known
+        self._waiting[request.id] = known
         self._waiting_bytes += known.size
         heapq.heappush(self._ends, (request.expiry + STAY, request.id))
         self._trees[subnet].put(request.id, {b"status": b"processing"})

@@ -64,7 +64,8 @@ class Port:
         self.run = run
         self.network = run.network
         self.authority = Authority(self.network.seed, self.network.subnets)
-        self.proxy = run.who["proxy"] = self.network.create(0, Proxy())
+        self.proxy = self.network.create(0, Proxy())
+        run.who["proxy"] = self.proxy
         self._names = names
         self._clock = clock
         self._latest = 0
@@ -223,6 +224,7 @@ class Port:
         if head == b"request_status" and len(path) > 1 and canister is not None:
             known = self._requests.get(path[1])
             if known is None:
+                # The certificate then proves that there is no such call.
                 if len(path[1]) == LENGTH:
                     return
             elif (
@@ -249,7 +251,7 @@ class Port:
                 b"module_hash": host.code.module_hash,
                 b"certified_data": host.code.certified,
             }
-            canisters[host.id] = {name: each for name, each in about.items() if each}
+            canisters[host.id] = {name: content for name, content in about.items() if content}
         return {b"canister": canisters, b"request_status": self._requests.tree(subnet)}
 
 
