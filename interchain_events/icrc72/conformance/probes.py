@@ -365,7 +365,7 @@ class Probes:
         # A foreign replay that is listed but does not end in time cannot be judged.
         if counts or not states or events is not None:
             possible = range(5) if events is None else [events]
-            completed = counts and counts[0] in possible
+            completed = bool(counts) and counts[0] in possible
             self.book.must("RP-5", completed, candid_text(tuple(states)))
         if not counts:
             self.update(methods.CANCEL_REPLAY, (number,))

@@ -69,7 +69,7 @@ def rules_of(role: str, with_: tuple[str, ...] = ()) -> dict[str, Rule]:
     for table in ("every", PAIR[role], role):
         for name, row in tables[table].items():
             rule = Rule(**row)
-            if rule.level == EXTENSION and rule.place.startswith(claimed or ("\0",)):
+            if rule.level == EXTENSION and rule.place.startswith(claimed):
                 rule = rule._replace(level=REQUIRED)
             rules[name] = rule
     return rules

@@ -195,12 +195,12 @@ class Trial(Troupe):
                     garbage.add(happening.number)
                 if happening.receiver == self.who:
                     executed += 1
+            # Number 0 stands for work without a request, for example of a timer.
             elif (
                 happening.kind == "trap"
                 and happening.receiver == self.who
                 and happening.number not in garbage - {0}
             ):
-                # Number 0 stands for work without a request, for example of a timer.
                 reason = happening.data.decode(errors="replace")
                 traps.setdefault(reason, []).append(happening.round)
         broken = [f"round {ranges(rounds)}: {reason}" for reason, rounds in traps.items()]
