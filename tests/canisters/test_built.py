@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from interchain_events.icrc72 import App, CanisterNetwork, Schedule, WasmCanister
-from interchain_events.icrc72.conformance.members import try_subscriber
 from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from interchain_events.icrc72.conformance.subscribers import try_subscriber
 from interchain_events.icrc72.conformance.trial import Candidate, Trial
 from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.ic.candid.did import parse_types

@@ -55,7 +55,10 @@ def candidate_of(
 
 
 def ids_of(place: str, method: str, answer: Answer) -> list[int]:
-    """Return the ids in the answer of a query. Raises `Icrc72Error` if there are none."""
+    """Return the ids in the answer of a query.
+
+    Raises `Icrc72Error` if the query failed, or its answer is not a list of ids.
+    """
     if not answer.ok:
         raise Icrc72Error(f"{place}: the query {method} fails: {answer.message}")
     try:

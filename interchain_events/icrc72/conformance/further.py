@@ -105,6 +105,7 @@ def try_kinds(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Tri
     names = (_PARTS, _RANKED, _LOOSE, _TRUSTED, _SHARED, _CHANGED)
     first = trial.actor(0, None, {name: {} for name in names}, Diary)
     second = trial.actor(0, None, {name: {} for name in names}, Diary)
+    # The id of the second publisher, which is installed after the first one has named it.
     guest = canister_id(0, 5)
     kinds: Configs = {
         _PARTS: {keys.PARTITIONS: 3},
@@ -160,7 +161,7 @@ def _judge_priority(trial: Trial, first: Principal, second: Principal) -> None:
 
 
 def _judge_trusted(trial: Trial) -> None:
-    """Judge that events of a trusted publication go to the endpoint for these."""
+    """Judge that events of a trusted publication are sent by the method for trusted events."""
     trusted = trial.items(HANDLE_TRUSTED, "send", by=trial.who)
     plain = trial.items(HANDLE, "send", by=trial.who)
     right = {note.eventId for _, note in trusted if note.namespace == _TRUSTED}
@@ -245,6 +246,7 @@ def try_changes(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> T
     network.create(0, RoleCanister([Broadcaster(me, system.settings)]))
     network.step(40)
     first = trial.actor(0, None, {_SHARED: {}, _CHANGED: {}}, Diary)
+    # The id of the second publisher, which is installed after the first one has named it.
     guest = canister_id(0, 4)
     teller = trial.actor(0, {_SHARED: {_ALLOWED: [bytes(guest)]}, _CHANGED: {}})
     network.step(_SETTLED)
@@ -347,6 +349,7 @@ def try_company(
     system = deploy(network, broadcasters=(0, 0))
     trial = Trial(system, candidate, book)
     network.step(40)
+    # The id of the candidate, which is installed after the creator has named it.
     guest = canister_id(0, 4)
     teller = trial.actor(0, {name: {_ALLOWED: [bytes(guest)]}})
     network.step(_SETTLED)

@@ -17,7 +17,7 @@ from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.messaging import Schedule
 from interchain_events.icrc72.ic.network import CanisterNetwork
-from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.principal import Principal, canister_id
 from interchain_events.icrc72.keys import FILTER, REPLAY, SKIP
 from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import DEFAULTS
@@ -137,7 +137,8 @@ def try_orchestrator(
     network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
     me = network.next_id(0)
     system = PubSub(network, "orchestrator", me, DEFAULTS)
-    broadcaster = Principal((1).to_bytes(8, "big") + b"\1\1")
+    # The id of the canister that is created after the candidate.
+    broadcaster = canister_id(0, 1)
     trial = Trial(
         system, Candidate(lambda _me: candidate.make(broadcaster)), Book("orchestrator", with_)
     )

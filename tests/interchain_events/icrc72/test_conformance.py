@@ -9,8 +9,9 @@ from support.icrc72.wrong_roles import NAME, WRONG, role
 
 from interchain_events.icrc72 import CHEATS, CanisterNetwork, Schedule
 from interchain_events.icrc72.cheats.stage import Cheat, run
-from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
+from interchain_events.icrc72.conformance.publishers import try_publisher
 from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from interchain_events.icrc72.conformance.subscribers import try_subscriber
 from interchain_events.icrc72.conformance.trial import Candidate, Trial
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal, canister_id
 

@@ -10,13 +10,11 @@ from support.icrc72.wrong_roles import ROLES, WRONG, asked
 
 from interchain_events.cli.commands.icrc72.conform import _result
 from interchain_events.icrc72.cheats.stage import Actor
-from interchain_events.icrc72.conformance.members import (
-    _judge_inbox,
-    try_publisher,
-    try_subscriber,
-)
+from interchain_events.icrc72.conformance.members import judge_inbox
 from interchain_events.icrc72.conformance.probes import Book, Verdict, fake
+from interchain_events.icrc72.conformance.publishers import try_publisher
 from interchain_events.icrc72.conformance.rules import CAUSES, EXTENSIONS, LEVELS, rules_of
+from interchain_events.icrc72.conformance.subscribers import try_subscriber
 from interchain_events.icrc72.conformance.trial import Candidate
 from interchain_events.icrc72.conformance.wording import (
     LONGEST,
@@ -161,7 +159,7 @@ def test_ic_44_a_notification_may_be_confirmed_after_the_trial_ends() -> None:
         )
         trial.recorder.happenings.append(happening)
         trial.book = Book("publisher")
-        _judge_inbox(trial, "publisher", ANONYMOUS)
+        judge_inbox(trial, "publisher", ANONYMOUS)
         (verdict,) = [each for each in trial.book.verdicts if each.rule == "IC-44"]
         assert any("1000000" in words for words in verdict.broken) == is_broken
         trial.recorder.happenings.remove(happening)

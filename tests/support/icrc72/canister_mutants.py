@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interchain_events.icrc72 import CanisterNetwork, WasmCanister
-from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
+from interchain_events.icrc72.conformance.publishers import try_publisher
 from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from interchain_events.icrc72.conformance.subscribers import try_subscriber
 from interchain_events.icrc72.conformance.trial import Candidate, Trial
 from interchain_events.icrc72.errors import Icrc72Error
 from interchain_events.icrc72.ic.candid.did import parse_types

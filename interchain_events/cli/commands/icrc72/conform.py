@@ -5,11 +5,12 @@ from functools import partial
 from pathlib import Path
 
 from interchain_events.icrc72.conformance.candidates import candidate_of, ids_of
-from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
 from interchain_events.icrc72.conformance.probes import Verdict
+from interchain_events.icrc72.conformance.publishers import try_publisher
 from interchain_events.icrc72.conformance.remote import visit
 from interchain_events.icrc72.conformance.rules import EXTENSION, LEVELS, REQUIRED, rules_of
 from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from interchain_events.icrc72.conformance.subscribers import try_subscriber
 from interchain_events.icrc72.conformance.traces import trace_text
 from interchain_events.icrc72.conformance.trial import Trial
 from interchain_events.icrc72.errors import Icrc72Error
