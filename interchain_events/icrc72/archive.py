@@ -80,7 +80,7 @@ class Archive(Core):
         }
 
     def saved(self) -> list[Event]:
-        """Return the events of a block that is not complete: all others are in the store."""
+        """Return the events of a block that is not complete. All others are in the store."""
         return self._pending
 
     def resume(self, state: object) -> None:
@@ -97,6 +97,7 @@ class Archive(Core):
         ids, rows = self._places.get(namespace, ([], []))
         first = bisect_left(ids, start)
         last = bisect_left(ids, end)
+        # The store returns the rows after a number.
         pages = (self.store.read(row - 1, 1) for row in rows[first:last][:take])
         return tuple(map(self._event, chain.from_iterable(page.rows for page in pages)))
 
@@ -136,14 +137,16 @@ class Archive(Core):
     @staticmethod
     def _entry(part: ArchivePart, index: int, event: Event) -> Row:
         """Return an event as a row of the store. Data and headers are in Candid."""
+        prev = None if event.prevEventId is None else _text_of(event.prevEventId)
+        headers: bytes | None = None
+        if event.headers is not None:
+            headers = type_codec("archive", MAP).encode(event.headers)
         fields = {
             "eventId": _text_of(event.eventId),
-            "prevEventId": None if event.prevEventId is None else _text_of(event.prevEventId),
+            "prevEventId": prev,
             "timestamp": event.timestamp,
             "data": type_codec("archive", VALUE).encode(event.data),
-            "headers": None
-            if event.headers is None
-            else type_codec("archive", MAP).encode(event.headers),
+            "headers": headers,
             "hash": value_hash(event.data),
         }
         body = encode_fields({name: canonical(value) for name, value in fields.items()})

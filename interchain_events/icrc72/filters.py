@@ -104,7 +104,7 @@ class Null:
 
 
 class Test(NamedTuple):
-    """A test: one of the values at a path must be in a relation to one of `values`."""
+    """A test, which holds if a value at the path is in a relation to one of `values`."""
 
     path: Path
     operator: str
@@ -112,7 +112,7 @@ class Test(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A parsed filter: it holds if all terms of one of the alternatives hold."""
+    """A parsed filter, which holds if all terms of one of the alternatives hold."""
 
     alternatives: tuple[tuple["Test | Filter", ...], ...]
 
@@ -291,13 +291,13 @@ class _Parser:
             if isinstance(field, Name) and field.name not in _FIELDS:
                 self._at = start
                 raise self._wrong("a field of an event")
-            return Path(False, steps, whole=True)
+            return Path(root=False, steps=steps, whole=True)
         if self._skip("$"):
-            return Path(True, self._steps(depth))
+            return Path(root=True, steps=self._steps(depth))
         if self._skip("@"):
-            return Path(False, self._steps(depth))
+            return Path(root=False, steps=self._steps(depth))
         first: Name | All = All() if self._skip("*") else self._name()
-        return Path(False, (first, *self._steps(depth)))
+        return Path(root=False, steps=(first, *self._steps(depth)))
 
     def _steps(self, depth: int) -> tuple[Name | All | Where, ...]:
         steps: list[Name | All | Where] = []
@@ -319,7 +319,7 @@ class _Parser:
         return Word(*self._characters(_WORD, "a value"))
 
     def _name(self) -> Name:
-        """Read the name of an entry, which may be in quotes: then dots and spaces belong to it."""
+        """Read the name of an entry. In quotes, it may contain dots and spaces."""
         quoted = _QUOTED.match(self._text, self._at)
         if quoted is not None:
             self._at = quoted.end()

@@ -40,7 +40,20 @@ class Headers(NamedTuple):
     """Whether there is a header that only broadcasters append."""
 
 
-_NONE = Headers(None, None, None, None, None, None, False, None, frozenset(), (), None, False)
+_NONE = Headers(
+    hash=None,
+    partition=None,
+    replay=None,
+    end=None,
+    broadcaster=None,
+    relay=None,
+    relayed=False,
+    relay_prev=None,
+    late=frozenset(),
+    priority=(),
+    prev=None,
+    planted=False,
+)
 
 
 def read(pairs: Pairs | None) -> Headers:
@@ -56,20 +69,21 @@ def read(pairs: Pairs | None) -> Headers:
     partition = values.get(keys.PARTITION)
     late = as_items(values.get(keys.RELAY_LATE)) or ()
     return Headers(
-        hash_,
-        None if partition is None else _numbers(partition),
-        as_nat(values.get(keys.REPLAY_ID)),
-        as_nat(values.get(keys.REPLAY_END, values.get("icrc77:replay:end"))),
-        as_principal(values.get(keys.BROADCASTER)),
-        as_principal(values.get(keys.RELAY)),
-        keys.RELAY in values or keys.RELAY_RECEIVED in values,
-        as_nat(values.get(keys.RELAY_PREV)),
-        frozenset(entry for entry in map(as_principal, late) if entry is not None),
-        _numbers(values.get(keys.PRIORITY)),
-        as_nat(values.get(keys.PREV)),
-        not keys.BROADCASTER_HEADERS.isdisjoint(values),
+        hash=hash_,
+        partition=None if partition is None else _numbers(partition),
+        replay=as_nat(values.get(keys.REPLAY_ID)),
+        end=as_nat(values.get(keys.REPLAY_END, values.get("icrc77:replay:end"))),
+        broadcaster=as_principal(values.get(keys.BROADCASTER)),
+        relay=as_principal(values.get(keys.RELAY)),
+        relayed=keys.RELAY in values or keys.RELAY_RECEIVED in values,
+        relay_prev=as_nat(values.get(keys.RELAY_PREV)),
+        late=frozenset(entry for entry in map(as_principal, late) if entry is not None),
+        priority=_numbers(values.get(keys.PRIORITY)),
+        prev=as_nat(values.get(keys.PREV)),
+        planted=not keys.BROADCASTER_HEADERS.isdisjoint(values),
     )
 
 
 def _numbers(value: Value | None) -> tuple[int | None, ...]:
+    """Return the items of an Array as numbers, with `None` for an item that is not a Nat."""
     return tuple(map(as_nat, as_items(value) or ()))

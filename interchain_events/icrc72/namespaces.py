@@ -32,7 +32,7 @@ _SYSTEM_OF: Final = re.compile(
 
 
 def is_system(name: str) -> bool:
-    """Return whether a text is reserved: it begins with `icrc<digits>:`, in any case."""
+    """Return whether a text begins with `icrc<digits>:`, in any case, and so is reserved."""
     return _SYSTEM.match(name) is not None
 
 
@@ -80,6 +80,8 @@ def check_pattern(pattern: str, *, narrow: bool = False) -> None:
     for segment in _segments(pattern):
         if segment in {"*", "**"}:
             continue
+        # A wildcard may be a part of a segment, unless it is `**` or the rules are narrow. The rest
+        # must be a segment.
         fixed = segment if narrow or "**" in segment else segment.replace("*", "")
         if "*" in fixed or not _is_segment(fixed, narrow=narrow):
             raise NamespaceError(

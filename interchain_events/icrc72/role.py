@@ -326,7 +326,7 @@ class RoleCanister(Canister):
         """Make no copy, because a core never traps after it has changed its state."""
 
     def restore(self, snapshot: object) -> None:
-        """Do nothing: an execution that trapped has not changed the state."""
+        """Do nothing, because an execution that trapped has not changed the state."""
 
     def rearm(self, ctx: Context) -> None:
         """Set the timer to the next round in which a core wants to be woken.

@@ -77,7 +77,7 @@ class Plan:
 
     @property
     def calm(self) -> bool:
-        """Return whether order must hold, too: no canister is away for long or counts as dead."""
+        """Return whether order must hold, too, because no canister is away for long or dies."""
         return not (self.deaths or self.pauses or self.downs or self.retires)
 
 
@@ -104,6 +104,11 @@ def drawn(seed: bytes) -> Plan:
     return replace(_TROUBLES[kind], seed=seed, delay=delay, refuse=refuse, load=load)
 
 
+def _hash(number: int) -> int:
+    """Return a number below 5 that a filter can test, and that is not in the order of ids."""
+    return number * 7919 % 5
+
+
 class Maker(App):
     """A publisher that makes an event at each call."""
 
@@ -112,7 +117,7 @@ class Maker(App):
         if self.publisher is not None:
             publication = self.publisher.state.mine[method]
             number = publication.last + len(publication.waiting) + 1
-            self.emit(ctx, method, {"n": number, "hash": number * 7919 % 5})
+            self.emit(ctx, method, {"n": number, "hash": _hash(number)})
         ctx.reply(b"")
 
 
@@ -189,7 +194,10 @@ class CanisterStory:
 
 
 class Surprise(Exception):
-    """An expectation is violated: an event is lost, doubled or late, or a bound is exceeded."""
+    """An expectation is violated.
+
+    For example, an event is lost, doubled or late, or a bound is exceeded.
+    """
 
 
 def _emulated(network: CanisterNetwork, settings: Settings) -> PubSub:
@@ -233,7 +241,7 @@ def begin(
     follow(1, "all", NAMESPACES, {}, lambda _number: True)
     follow(1, "three", NAMESPACES, {SKIP: [3, 0]}, lambda number: number % 3 == 0)
     follow(0, "all", ("story.*",), {}, lambda _number: True)
-    follow(0, "hash", NAMESPACES[1:], {FILTER: "hash < 2"}, lambda number: number * 7919 % 5 < 2)
+    follow(0, "hash", NAMESPACES[1:], {FILTER: "hash < 2"}, lambda number: _hash(number) < 2)
     guests: list[Principal] = []
     for subnet in (1, 0):
         guest = Witness(

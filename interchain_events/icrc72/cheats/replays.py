@@ -81,6 +81,8 @@ class _More(Replays):
 
 
 class _Again(Replays):
+    """Replays a completed range once more. The text of the replay marks that this was done."""
+
     def _report(self, ctx: Context, number: int, replay: Replaying) -> None:
         if replay.state == "completed" and not replay.text:
             replay.state = "running"

@@ -363,7 +363,8 @@ class Messenger(Part):
         for error in errors:
             take_out(member.errors, error)
         member.last_id += 1
-        member.tries = member.next = 0
+        member.tries = 0
+        member.next = 0
         content = MemberAlert(adds, removes, errors)
         alert = SentToMember(member.last_id, content, exit_)
         member.alert = alert

@@ -31,7 +31,7 @@ from interchain_events.icrc72.orchestrator.state import (
 )
 
 _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
-"""Keys that a subscription to a system namespace may not have: no system event may be missed."""
+"""Keys that a subscription to a system namespace may not have, so that it gets all its events."""
 
 
 @dataclass

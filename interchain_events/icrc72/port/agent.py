@@ -344,10 +344,11 @@ class Agent:
             raise ReplicaError(f"{self.url}: {error}") from error
 
     def _read_state(self, canister: Principal, paths: tuple[Path, ...]) -> Certified:
-        content = self._content(
-            "read_state", paths=[[bytes(label) for label in path] for path in paths]
-        )
-        return self._verified(canister, self._post(canister, "v2", "read_state", content)[1])
+        """Return the verified state at some paths of the canister's subnet."""
+        lists = [list(map(bytes, path)) for path in paths]
+        content = self._content("read_state", paths=lists)
+        _, body = self._post(canister, "v2", "read_state", content)
+        return self._verified(canister, body)
 
     def _content(self, kind: str, **more: object) -> dict[str, object]:
         """Return the content of a request, with sender and expiry."""

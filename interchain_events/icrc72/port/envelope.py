@@ -231,8 +231,8 @@ def _check_sender(
 ) -> frozenset[bytes] | None:
     """Check the sender's signature, and the chain of delegations from its key to the signing key.
 
-    Delegations may be restricted to canisters (`targets`). Returns those that are in the targets of
-    all restricted ones, or `None` if none is restricted. Raises `BadRequest`.
+    Delegations may be restricted to canisters (`targets`). Returns the canisters that all
+    restricted delegations allow, or `None` if no delegation is restricted. Raises `BadRequest`.
     """
     if sender == ANONYMOUS:
         if envelope.has("sender_pubkey") or envelope.has("sender_sig"):

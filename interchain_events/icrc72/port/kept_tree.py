@@ -30,7 +30,7 @@ class _Leaf:
 
 @dataclass(slots=True, eq=False)
 class _Fork:
-    """Two trees whose labels first differ in one bit: it is 0 in those on the left."""
+    """Two trees whose labels first differ in one bit, which is 0 in those on the left."""
 
     bit: int
     left: "_Leaf | _Fork"

@@ -61,7 +61,7 @@ class Proxy(Canister):
         """The bytes of the messages that are kept."""
 
     def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
-        """Return whether a user's request is admitted: only `forward` is."""
+        """Return whether a user's request is admitted. Only `forward` is."""
         return method == "forward"
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:

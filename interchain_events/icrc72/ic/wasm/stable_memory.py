@@ -77,7 +77,7 @@ class StableMemory:
             done += len(part)
 
     def commit(self) -> None:
-        """Clear the journal: writes and growth so far cannot be undone any more."""
+        """Clear the journal, so that writes and growth until now cannot be undone any more."""
         self._journal.clear()
         self._size_before = self.size
 
