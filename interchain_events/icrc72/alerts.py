@@ -359,15 +359,15 @@ class MemberAlert:
         for fact in self.removes:
             _put(written, _FORMS[type(fact)].remove, fact)
         for fact, value in self.adds.items():
-            key = _FORMS[type(fact)].add
+            add = _FORMS[type(fact)].add
             if isinstance(fact, f.EntriesFact):
                 for entry in cast("tuple[Principal, ...]", value):
-                    _put(written, key, fact, entry)
+                    _put(written, add, fact, entry)
             else:
-                _put(written, key, fact, value)
-        key = keys.PUBLISHER_ERROR if role == "publisher" else keys.SUBSCRIBER_ERROR
+                _put(written, add, fact, value)
+        error_key = keys.PUBLISHER_ERROR if role == "publisher" else keys.SUBSCRIBER_ERROR
         for error in self.errors:
-            written.setdefault(key, []).append(_written_error(error))
+            written.setdefault(error_key, []).append(_written_error(error))
         return _alert(written)
 
     @classmethod

@@ -112,9 +112,10 @@ class Archive(Core):
         blocks = self.store.head().anchor or 0
         if part.number == blocks + 1 and part.offset == len(self._pending):
             events = [*self._pending, *part.events]
-            whole = len(events) >= part.total
-            self._pending = [] if whole else events
-            if whole:
+            if len(events) < part.total:
+                self._pending = events
+            else:
+                self._pending = []
                 self._keep(part, events)
                 blocks += 1
         ARCHIVE_APPEND.reply(ctx, (blocks, len(self._pending)))

@@ -8,6 +8,7 @@ returned.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from interchain_events.icrc72 import keys
@@ -207,14 +208,9 @@ def read_publication(config: v.Pairs) -> PublicationConfig:
 
     Keys and values that are not understood are ignored. The first of repeated keys counts.
     """
-    publication = PublicationConfig(
-        v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ()
-    )
-    return _read(
-        publication,
-        config,
-        lambda publication, key, value: changed_publication(publication, key, value, new=True),
-    )
+    creator = v.as_principal(v.first(config, keys.CREATOR))
+    publication = PublicationConfig(Principal() if creator is None else creator, ())
+    return _read(publication, config, partial(changed_publication, new=True))
 
 
 def read_subscription(config: v.Pairs) -> SubscriptionConfig:

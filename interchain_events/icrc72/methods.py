@@ -40,7 +40,10 @@ class Method(Generic[A, R]):
         return codec(self.name).rets
 
     def argument(self, value: A, *, proven: bool = False) -> bytes:
-        """Encode the argument of a call, which may be `proven` although not all of them are."""
+        """Encode the argument of a call.
+
+        `proven` says the same of this argument that the class says of all arguments of a method.
+        """
         args = self._args
         if not args.types:
             return args.message()

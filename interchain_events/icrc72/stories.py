@@ -219,21 +219,22 @@ def begin(
     network.observers.extend(observers)
     system = deployed(network, plan.settings)
     publishers: dict[str, Principal] = {}
-    config: Config = {REPLAY: True, "icrc77:max_range": plan.settings.max_range}
+    publication: Config = {REPLAY: True, "icrc77:max_range": plan.settings.max_range}
     for subnet, name in enumerate(NAMESPACES):
         app = Maker(
-            system.orchestrator, plan.settings, publications={name: config}, subscriptions={}
+            system.orchestrator, plan.settings, publications={name: publication}, subscriptions={}
         )
         publishers[name] = network.create(subnet, app)
     steady: dict[Principal, tuple[str, tuple[str, ...], Passes]] = {}
 
     def follow(
-        subnet: int, kind: str, names: tuple[str, ...], conf: Config, passes: Passes
+        subnet: int, kind: str, names: tuple[str, ...], config: Config, passes: Passes
     ) -> None:
+        """Install a subscriber, and note which events it must handle."""
         app = Witness(
             system.orchestrator,
             plan.settings,
-            subscriptions=dict.fromkeys(names, conf),
+            subscriptions=dict.fromkeys(names, config),
             publications={},
         )
         steady[network.create(subnet, app)] = (kind, names, passes)

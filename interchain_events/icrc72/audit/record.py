@@ -310,6 +310,7 @@ class Record:
             if read(note.headers).replay is None:
                 notified.add((receiver, (note.namespace, note.source, note.eventId)))
         self._judge_claims(alive)
+        # For each broadcaster and accepted event, whether it went to nobody to whom it was due.
         forgotten: dict[Principal, list[bool]] = {}
         dropped: list[tuple[str, Principal, int, str]] = []
         for (broadcaster, key), (round_, event) in self._accepted.items():

@@ -188,6 +188,7 @@ def _judge_changes(trial: Trial, who: Principal, teller: Principal) -> None:
         network.step(_DELIVERED)
         return [number for _, number in _diary(trial, who, _CHANGED)[before:]]
 
+    # Nine events were published before, so the ids of these begin with 10.
     change(keys.FILTER, "n > 95")
     trial.book.same("IC-34 update", handled(range(91, 100)), [15, 16, 17, 18])
     change(keys.STOPPED, value=True)
@@ -272,6 +273,7 @@ def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     subscriber.expect("IC-34 own", subscriber.update(methods.UPDATE_SUBSCRIPTION, (narrow,)), "Ok")
     trial.network.step(_SETTLED)
     before = len(_diary(trial, who, _CHANGED))
+    # Six events were published before. Of these four, the last two pass the filter.
     trial.tell(teller, _CHANGED, range(94, 98))
     trial.network.step(_DELIVERED)
     handled = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
