@@ -2,8 +2,10 @@
 told to.
 """
 
+import gc
 import http.server
 import json
+import logging
 import os
 import re
 import signal
@@ -27,6 +29,25 @@ from interchain_events.cli.commands.distributor.serve import serve_distributor
 from interchain_events.distributor.simulation.scenarios import SCENARIOS
 from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives.errors import PubsubError
+
+
+@pytest.fixture(autouse=True)
+def process_as_before() -> Iterator[None]:
+    """Undo the changes to this process of a server that is refused while it starts.
+
+    Its log would otherwise hide the log records of later tests from `caplog`.
+    """
+    log = logging.getLogger("pubsub")
+    handlers = log.handlers[:]
+    level = log.level
+    propagates = log.propagate
+    threshold = gc.get_threshold()
+    yield
+    log.handlers[:] = handlers
+    log.setLevel(level)
+    log.propagate = propagates
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
 
 
 def run(*arguments: str) -> tuple[int, str]:
