@@ -5,20 +5,20 @@ previous round are folded, that is, added to the totals of their chains (pattern
 written to the tables and the ledger. So memory does not grow with the history, and a run that was
 killed continues after the last round that it finished.
 
+`folds` plans the folds of a round, and `work` runs the tasks and folds.
+
 `Rounds` is used in this order: `prepare`, perhaps `head`, `run`, `keep`, `tidy`, `close`.
 """
 
-import contextlib
-import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain as chained
 from itertools import groupby
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from pubsub_emulator.spark_audit.audit.folds import plan_folds
 from pubsub_emulator.spark_audit.audit.ledger import (
     LEDGER,
     PAGES,
@@ -27,7 +27,7 @@ from pubsub_emulator.spark_audit.audit.ledger import (
     NetworkLedger,
     basis_of,
 )
-from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper, Unit
+from pubsub_emulator.spark_audit.audit.work import AuditProgress, Work
 from pubsub_emulator.spark_audit.engine.memory import give_back
 from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history import schema
@@ -35,7 +35,6 @@ from pubsub_emulator.spark_audit.history.address import is_remote
 from pubsub_emulator.spark_audit.history.listing import Listing, place_of, place_of_manifest
 from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
-    MOST_BYTES,
     Commit,
     CommitError,
     head_of,
@@ -48,18 +47,13 @@ from pubsub_emulator.spark_audit.history.reader import (
     read_commits,
 )
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
+from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge import results
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, make_tasks
-from pubsub_emulator.spark_audit.judge.units import (
-    BLOCK_WEIGHT,
-    Fold,
-    fold_fingerprint,
-    judge_or_fold,
-)
-from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_here
+from pubsub_emulator.spark_audit.judge.units import Fold
+from pubsub_emulator.spark_audit.tables.pack import SOURCES
 from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
 ROUND: Final = 512
@@ -67,10 +61,6 @@ ROUND: Final = 512
 ROUND_OF_CORE: Final = 4
 """The minimum number of segments per core in a round. With fewer segments, most cores would be idle
 while the last long task of a round runs."""
-FOLDED: Final = 256
-"""Segments times chains in a fold, approximately. If a round has few segments of a network, a fold
-has more chains."""
-
 REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.name}
 """Files of a fold that replace those of the previous fold, with the tables that they belong to.
 
@@ -80,20 +70,6 @@ They describe a chain up to its last segment, so each run makes them anew.
 _GATHERED: Final = tuple(table.name for table in schema.OF_SEGMENT if table != schema.READ_ERRORS)
 """Tables whose rows go from the results of segments into the output's tables. Rows of
 `read_errors` are in the accounts instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditProgress:
-    """The state of the work, for a progress display."""
-
-    phase: str
-    """`start`, `verify`, `chains`, `summary` or `tables`."""
-    done: float
-    """Units done, plus the finished shares of units that are running."""
-    total: int
-
-
-Watcher = Callable[[AuditProgress], None]
 
 
 class _Judged(NamedTuple):
@@ -110,10 +86,8 @@ class Rounds:
     """One run over a history: the networks known so far, and the results of new segments."""
 
     history: Store
-    out: Store
-    opener: Callable[[int], Mapper]
-    """Starts an engine for this many units. It is called at most once."""
-    watch: Watcher
+    work: Work
+    """The engine and the output."""
     limits: Thresholds
     retain: int = RETAIN
     """Milliseconds for which files stay after the last table stopped naming them."""
@@ -122,10 +96,6 @@ class Rounds:
     tables: Tables = field(init=False)
     listing: Listing = field(init=False)
     """The history's files, with sizes and times."""
-    opened: Mapper | None = None
-    """The engine while it runs."""
-    engine: str | None = None
-    """The name of the engine that ran, `None` if there was no work."""
     networks: dict[str, NetworkLedger] = field(default_factory=dict)
     """Networks with their totals so far. Unchanged networks continue from the totals of the last
     run, all others from zero."""
@@ -133,12 +103,6 @@ class Rounds:
     """Faults of manifests."""
     lost: list[Fault] = field(default_factory=list)
     """Faults of networks whose last manifest of an earlier run is not there any more."""
-    judged: int = 0
-    """Units that this run judged, rather than taking the results of an earlier run."""
-    candidates: int = 0
-    """Candidates in the units that this run judged."""
-    seconds: float = 0.0
-    """Seconds in which units were judged, for the report's rate."""
     _names: list[str] = field(default_factory=list)
     """Names of the manifests of new segments, in order of network and segment."""
     _present: dict[str, Known] = field(default_factory=dict)
@@ -153,11 +117,14 @@ class Rounds:
     _unsure: set[str | None] = field(default_factory=set)
     """Networks with data that could not be read reliably. The next run looks at all their segments
     again. `None` means all networks."""
-    _result_files: dict[str, Stamp] = field(default_factory=dict)
-    """Files of results that are in the output, by path."""
     _gathered: list[str] = field(default_factory=list)
     """Result files that can be removed once the tables are written, because their rows are there.
     """
+
+    @property
+    def out(self) -> Store:
+        """The audit's output."""
+        return self.work.out
 
     def prepare(self) -> None:
         """Read the ledger, list the history, and find out which segments are new.
@@ -166,8 +133,7 @@ class Rounds:
         """
         names = manifest_names(self.history)
         self.ledger = AuditLedger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
-        for folder in results.FOLDERS:
-            self._result_files.update(self.out.walk(folder))
+        self.work.list_results()
         try:
             self.tables = Tables.open(self.out, self.ledger.tables, self.retain)
             self._take_known()
@@ -186,10 +152,11 @@ class Rounds:
         self._compare_with_known(names)
 
     def _compare_with_known(self, names: Iterable[str]) -> None:
-        """Record as lost the last manifests of an earlier run that are gone, and update `known`.
+        """Record each network as lost whose last manifest of an earlier run is gone.
 
-        If every network's first manifest is gone as well, this is another history at the same
-        place, and no manifest counts as lost.
+        The ledger then keeps that manifest in `known`, so that later runs miss it, too. If every
+        network's first manifest is gone, this is another history at the same place, and no network
+        counts as lost.
         """
         present = set(names)
         if not any(known.first in present for known in self.ledger.known.values()):
@@ -209,8 +176,9 @@ class Rounds:
             if owner is not None and segment is not None:
                 by_network.setdefault(owner, []).append((segment, name))
         for network, manifests in by_network.items():
-            last, name = max(manifests)
-            self._present[network] = Known(min(manifests)[1], name, last)
+            _, first_name = min(manifests)
+            last_segment, last_name = max(manifests)
+            self._present[network] = Known(first_name, last_name, last_segment)
             if network not in lost:
                 self.ledger.known[network] = self._present[network]
 
@@ -245,8 +213,7 @@ class Rounds:
         names = list(self._names)
         judged: _Judged | None = None
         while names or judged is not None:
-            cores = 0 if self.opened is None else self.opened.cores
-            taken = _take(names, max(ROUND, ROUND_OF_CORE * cores))
+            taken = _take(names, max(ROUND, ROUND_OF_CORE * self.work.cores))
             previous = judged
             judged = self._round(taken, len(names), previous)
             # The last round is not written here but by `keep`, with `whole` set.
@@ -254,12 +221,12 @@ class Rounds:
                 self._keep(whole=False)
         if not self._names:
             # A progress display shows the phase even if there is nothing to judge.
-            self.watch(AuditProgress("verify", 0, 0))
-        self.tables.flush(self._pack)
+            self.work.watch(AuditProgress("verify", 0, 0))
+        self.tables.flush(self.work.pack)
         if not is_remote(self.out.uri):
             # The remaining work is done in this process and needs the memory. In a remote store,
             # workers help to write and remove files, so the engine stays.
-            self.close()
+            self.work.close()
 
     def keep(
         self, replaced: Mapping[str, Iterable[tuple[str, results.RowRange | pa.Table]]]
@@ -287,13 +254,13 @@ class Rounds:
         self.tables.sweep()
         # Temporary files of a run that was killed.
         half_written = (f".{LEDGER}.", f".{results.REPORT}.")
-        self._remove(name for name in self.out.names("") if name.startswith(half_written))
+        self.work.remove(name for name in self.out.names("") if name.startswith(half_written))
         folds = chained.from_iterable(ledger.account.folds for ledger in self.networks.values())
         states = {fold["files"]["state.json"][0] for fold in folds}
         for folder in results.FOLDERS:
-            self._remove(path for path in self.out.walk(folder) if path not in states)
+            self.work.remove(path for path in self.out.walk(folder) if path not in states)
         pages = set(chained.from_iterable(ledger.pages for ledger in self.networks.values()))
-        self._remove(
+        self.work.remove(
             path
             for path in self.out.walk(PAGES)
             if path not in pages and not path.startswith(SOURCES)
@@ -306,7 +273,7 @@ class Rounds:
         old ledgers, and the Delta logs are not written: readers see the tables of the last complete
         run.
         """
-        self.tables.flush(self._pack)
+        self.tables.flush(self.work.pack)
         give_back()
         if whole:
             self.tables.log()
@@ -326,42 +293,12 @@ class Rounds:
             whole=whole,
             known=self.ledger.known,
         ).write(self.out)
-        self._remove_gathered()
-
-    def _pack(self, tasks: Sequence[str], store: Store) -> Sequence[Answer]:
-        """Write parts of tables, on the engine if it runs."""
-        if self.opened is None or not tasks:
-            return pack_here(tasks, store)
-        return self.opened.map(pack, tasks, store.uri, lambda _done: None)
-
-    def _remove_gathered(self) -> None:
-        """Remove the result files whose rows are in the tables now.
-
-        If there are no other results, the whole folder is cleared, which is much faster than
-        removing files one by one.
-        """
-        gathered = self._gathered
+        self.work.remove_gathered(self._gathered)
         self._gathered = []
-        item_files = {path for path in self._result_files if path.startswith(f"{results.ITEMS}/")}
-        if not gathered or not item_files.issubset(gathered):
-            self._remove(gathered)
-            return
-        self.out.clear(results.ITEMS)
-        for path in gathered:
-            self._result_files.pop(path, None)
-
-    def _remove(self, paths: Iterable[str]) -> None:
-        """Remove files of the output, on the engine if it runs and the output is remote."""
-        removed = list(paths)
-        for path in removed:
-            self._result_files.pop(path, None)
-        self._run_in_chunks(remove_files, removed, self.out)
 
     def close(self) -> None:
         """Stop the engine if it was started."""
-        if self.opened is not None:
-            self.opened.close()
-            self.opened = None
+        self.work.close()
 
     def read_errors(self) -> list[Row]:
         """Return rows about everything that could not be read or judged. Rows may be repeated."""
@@ -374,7 +311,8 @@ class Rounds:
         """Return the number of data files that no manifest names.
 
         There are three kinds: files of segments after the last one, surplus files of judged
-        segments, and files whose path does not say where they belong.
+        segments, and files whose path does not say where they belong. A manifest may name files of
+        the last kind, which are subtracted.
         """
         lasts = {name: ledger.account.last for name, ledger in self.networks.items()}
         accounts = [ledger.account for ledger in self.networks.values()]
@@ -388,8 +326,8 @@ class Rounds:
     def _take_known(self) -> None:
         """Take over the totals of networks whose files are unchanged, and the receipts of others.
 
-        A network is not taken over if its last fold is incomplete, or if a damaged file of a table
-        held its rows. Raises `ResultError`.
+        Such a network is still read from its start if files of its last folds are missing, or if it
+        had rows in a damaged file of a table. Raises `ResultError`.
         """
         # A source is the folder of a result, such as `items/network=NAME/…`.
         lost_sources = self.tables.lost()
@@ -409,9 +347,9 @@ class Rounds:
                 self._receipts.update((receipt["folder"], receipt) for receipt in receipts)
         if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
             return
-        # The last run was interrupted, or some network is read from its start again. Every row
-        # counts as stale unless it belongs to a network that is taken over, or until its receipt is
-        # used again.
+        # The last run was interrupted, or some network is read from its start again. So all rows in
+        # the tables are stale, except for those of networks that are taken over. Rows stop being
+        # stale when their receipt is used again.
         self._stale = self.tables.sources(replaced=False)
         for ledger in self.networks.values():
             self._stale -= {
@@ -446,11 +384,11 @@ class Rounds:
         """
         for fold in account.folds:
             path, size = fold["files"]["state.json"]
-            state = self._result_files.get(path)
+            state = self.work.result_files.get(path)
             if state is None or state.size != size:
                 return False
             ends = [fold["files"][name][0] for name in REPLACED if name in fold["files"]]
-            if not all(end in replaced or end in self._result_files for end in ends):
+            if not all(end in replaced or end in self.work.result_files for end in ends):
                 return False
         return bool(account.folds) or account.tasks == 0
 
@@ -463,7 +401,8 @@ class Rounds:
         `names` is empty.
         """
         preceding = self._preceding_commits(names)
-        commits, faults = read_commits(self._with_manifests(names), names, preceding)
+        history = self.work.read_manifests(self.history, names)
+        commits, faults = read_commits(history, names, preceding)
         self.faults += faults
         self._unsure |= {fault.network for fault in faults}
         tasks = make_tasks(
@@ -473,8 +412,13 @@ class Rounds:
             previous=self._previous,
             rules=self.rules,
         )
-        folds = [] if previous is None else self._plan_folds(previous.receipts)
-        receipts, fold_receipts = self._work(tasks, folds, left)
+        folds: list[Fold] = []
+        if previous is not None:
+            folds = plan_folds(
+                self.history.uri, previous.receipts, self.networks, self.tables, limits=self.limits
+            )
+        known = [self._known(task) for task in tasks]
+        fold_receipts, receipts = self.work.run(folds, tasks, known, left=left)
         if previous is not None:
             self._account(previous, fold_receipts)
         # Names are in order of networks, so only the last network can have segments in the next
@@ -483,31 +427,6 @@ class Rounds:
         files = chained.from_iterable(task.files() for task in tasks)
         claimed = {entry.path for entry in files}
         return _Judged(commits, receipts, claimed) if names else None
-
-    def _with_manifests(self, names: Sequence[str]) -> Store:
-        """Return the history with the content of these manifests, if workers can read them faster.
-
-        From a remote store, many workers can read more files at the same time than this process.
-        """
-        if self.opened is None or not is_remote(self.history.uri):
-            return self.history
-        texts: dict[str, bytes] = {}
-        for answer in self._run_in_chunks(read_manifests, names, self.history):
-            texts |= {path: text.encode() for path, text in answer.items()}
-        return self.history.holding(texts)
-
-    def _run_in_chunks(self, unit: Unit, items: Iterable[str], store: Store) -> list[Answer]:
-        """Run a unit over chunks of items and return an answer for each chunk.
-
-        The chunks run on the engine if it runs and the store is remote, otherwise in this process.
-        """
-        item_list = list(items)
-        tasks = [
-            json.dumps(item_list[start : start + UNIT]) for start in range(0, len(item_list), UNIT)
-        ]
-        if not tasks or self.opened is None or not is_remote(store.uri):
-            return [unit(task, store.uri) for task in tasks]
-        return self.opened.map(unit, tasks, store.uri, lambda _done: None)
 
     def _preceding_commits(self, names: Sequence[str]) -> Mapping[str, Commit]:
         """Return the last commit before the segments of these manifests, by network.
@@ -528,216 +447,13 @@ class Rounds:
                 self._unsure.add(network)
         return self._previous
 
-    def _work(
-        self, tasks: Sequence[Task], folds: Sequence[Fold], left: int
-    ) -> tuple[list[results.SegmentReceipt], list[results.FoldReceipt]]:
-        """Run tasks and folds, and return their receipts in the same order.
-
-        Work whose result is in the output already is not done again. `left` is the number of
-        segments in later rounds.
-        """
-        known = [*map(self._known_fold, folds), *map(self._known, tasks)]
-        work: list[Task | Fold] = [*folds, *tasks]
-        todo = [unit for unit, receipt in zip(work, known, strict=True) if receipt is None]
-        known_tasks = known[len(folds) :]
-        fresh = sum(receipt is None for receipt in known_tasks)
-        started = time.monotonic()
-        self._remove_receipts(todo)
-        made = iter(self._map(todo, left, fresh))
-        receipts: list[Any] = [next(made) if receipt is None else receipt for receipt in known]
-        # Folds run at the same time. A call that only folds does not count as judging.
-        if fresh:
-            self.seconds += time.monotonic() - started
-        judged = receipts[len(folds) :]
-        for receipt, known_receipt in zip(judged, known_tasks, strict=True):
-            if known_receipt is None:
-                self.candidates += sum(chain["candidates"] for chain in receipt["chains"])
-        return judged, receipts[: len(folds)]
-
     def _known(self, task: Task) -> results.SegmentReceipt | None:
         """Return the receipt of a task if an earlier run left a complete result, or `None`."""
         receipt = self._receipts.get(task.name)
         if receipt is not None and receipt["kept"]:
             self._stale.discard(task.name)
             return receipt
-        return cast("results.SegmentReceipt | None", self._whole(task.name))
-
-    def _known_fold(self, fold: Fold) -> results.FoldReceipt | None:
-        """Return the receipt of a fold if its result is complete, or `None`.
-
-        A fold over results that may not be reused must be done again.
-        """
-        if not fold.keep:
-            return None
-        return cast("results.FoldReceipt | None", self._whole(fold.name))
-
-    def _whole(self, folder: str) -> results.CommonReceipt | None:
-        """Return the receipt in a folder of results if all its files are there and undamaged.
-
-        Returns `None` as well if the result must not be reused.
-        """
-        if f"{folder}/{results.RECEIPT}" not in self._result_files:
-            return None
-        receipt = cast("results.CommonReceipt | None", results.read_receipt(self.out, folder))
-        if receipt is None or not receipt["kept"]:
-            return None
-        is_whole = results.files_are_whole(self.out, receipt, self._result_files)
-        return receipt if is_whole else None
-
-    def _remove_receipts(self, tasks: Iterable[Task | Fold]) -> None:
-        """Remove the receipts of damaged results that are about to be made again.
-
-        If a worker found the old receipt, it would believe that the work is done.
-        """
-        for task in tasks:
-            if f"{task.name}/{results.RECEIPT}" in self._result_files:
-                self.out.remove(f"{task.name}/{results.RECEIPT}")
-
-    def _map(self, tasks: Sequence[Task | Fold], left: int, fresh: int) -> list[Answer]:
-        """Run tasks on the engine, starting it first if necessary, and return their receipts.
-
-        `fresh` is the number of tasks that judge segments, `left` the number of segments in later
-        rounds; both only matter for the progress display. Raises `ResultError` if a worker's files
-        are not in the output, which happens if driver and workers have different file systems.
-        """
-        is_judging = fresh > 0 or left > 0
-        phase = "verify" if is_judging else "chains"
-        already_done = self.judged if is_judging else 0
-        total = already_done + len(tasks) + left
-        self.watch(AuditProgress(phase, already_done, total))
-        if not tasks:
-            return []
-        if self.opened is None:
-            self.watch(AuditProgress("start", 0, total))
-            self.opened = self.opener(len(tasks) + left)
-            self.engine = self.opened.name
-            self.watch(AuditProgress(phase, already_done, total))
-        texts = [task.to_json() for task in tasks]
-        weights = [task.weight for task in tasks]
-
-        def report(count: float) -> None:
-            self.watch(AuditProgress(phase, already_done + count, total))
-
-        receipts = self.opened.map(
-            judge_or_fold,
-            texts,
-            self.out.uri,
-            report,
-            weights,
-        )
-        self.judged += fresh
-        for folder in {task.name.partition("/")[0] for task in tasks}:
-            # One listing of a folder is much cheaper than a request for each file.
-            self._result_files.update(self.out.walk(folder))
-        for receipt in receipts:
-            for path, size in receipt["files"].values():
-                stamp = self._result_files.get(path)
-                if stamp is None or stamp.size != size:
-                    advice = (
-                        "driver and workers must share the output, for example an s3:// address"
-                    )
-                    raise results.ResultError(
-                        f"{self.out}/{path} is missing although a worker wrote it: {advice}"
-                    )
-        return receipts
-
-    def _plan_folds(self, receipts: Sequence[results.SegmentReceipt]) -> list[Fold]:
-        """Plan the folds of a round.
-
-        A network's chains are divided into several folds, so that all cores have work, whether
-        there are many networks, many chains or many segments.
-        """
-        folds: list[Fold] = []
-        for network, group in groupby(receipts, lambda receipt: receipt["network"]):
-            network_receipts = list(group)
-            folds += [
-                self._plan_fold(network, network_receipts, chains)
-                for chains in self._fold_groups(network, network_receipts)
-            ]
-        return folds
-
-    def _fold_groups(
-        self, network: str, receipts: Sequence[results.SegmentReceipt]
-    ) -> Iterator[tuple[int, ...]]:
-        """Divide a network's chains into groups, one for each fold.
-
-        Chains without new segments are in a group as well: each chain must be in exactly one fold
-        that ends with the last segment. A network without chains still has one fold.
-        """
-        distinct: set[int] = set()
-        for fold in self._folds_of(network):
-            distinct.update(map(int, fold["chains"]))
-        for receipt in receipts:
-            distinct.update(chain["chain"] for chain in receipt["chains"])
-        chains = sorted(distinct)
-        segments = len({receipt["segment"] for receipt in receipts})
-        size = max(FOLDED // segments, 1)
-        for start in range(0, max(len(chains), 1), size):
-            yield tuple(chains[start : start + size])
-
-    def _folds_of(self, network: str) -> list[results.FoldReceipt]:
-        """Return the receipts of a network's last folds, an empty list if there are none."""
-        ledger = self.networks.get(network)
-        return [] if ledger is None else ledger.account.folds
-
-    def _plan_fold(
-        self, network: str, receipts: Sequence[results.SegmentReceipt], chains: tuple[int, ...]
-    ) -> Fold:
-        """Make the task of a fold over these chains.
-
-        `receipts` has all receipts of the network in this round. Rows of new results are read from
-        the results' own files. Rows that the last run put into tables (`unread` is in their
-        receipts) are read from the tables.
-        """
-        previous = [
-            fold
-            for fold in self._folds_of(network)
-            if not {*chains}.isdisjoint(map(int, fold["chains"]))
-        ]
-        tables = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
-        packed_folders = [receipt["folder"] for receipt in receipts if "unread" in receipt]
-        packed_rows = {
-            name: self.tables.find(name, packed_folders) if packed_folders else {}
-            for name in tables
-        }
-
-        def rows(receipt: results.SegmentReceipt, name: str) -> results.RowRange | None:
-            if name not in receipt["files"]:
-                return None
-            return packed_rows[name].get(receipt["folder"]) or results.RowRange(
-                receipt["files"][name][0]
-            )
-
-        with_chains = []
-        blocks = 0
-        for receipt in receipts:
-            judged = [chain for chain in receipt["chains"] if chain["chain"] in chains]
-            if judged:
-                with_chains.append(receipt)
-                blocks += sum(chain["candidates"] for chain in judged)
-        segments = tuple(
-            (rows(receipt, tables[0]), rows(receipt, tables[1])) for receipt in with_chains
-        )
-        return Fold(
-            root=self.history.uri,
-            network=network,
-            chains=chains,
-            first=receipts[0]["segment"],
-            last=receipts[-1]["segment"],
-            segments=segments,
-            befores=tuple(fold["files"]["state.json"][0] for fold in previous),
-            limits=self.limits,
-            # A fold over a result that must not be reused must not be reused itself.
-            keep=all(receipt["kept"] for receipt in (*receipts, *previous)),
-            weight=blocks * BLOCK_WEIGHT,
-            fingerprint=fold_fingerprint(
-                [fold["fingerprint"] for fold in previous],
-                network,
-                chains,
-                receipts=receipts,
-                limits=self.limits,
-            ),
-        )
+        return self.work.whole_task(task)
 
     def _account(self, judged: _Judged, folds: Sequence[results.FoldReceipt]) -> None:
         """Add the round's segments and folds to the totals of their networks."""
@@ -816,35 +532,6 @@ class Rounds:
         for name in names:
             if name in files:
                 self.tables.add(name, folder, results.RowRange(files[name][0]))
-
-
-def read_manifests(text: str, history: str) -> Answer:
-    """Read manifests on a worker and return their texts by path.
-
-    A manifest that cannot be read is left out.
-    """
-    store = open_store(history)
-
-    def read(name: str) -> tuple[str, str] | None:
-        # If this fails, the driver reads the manifest again and reports the error.
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            return f"{COMMITS}/{name}", store.read(f"{COMMITS}/{name}", MOST_BYTES).decode()
-        return None
-
-    return dict(entry for entry in store.each(read, json.loads(text)) if entry is not None)
-
-
-def remove_files(text: str, out: str) -> Answer:
-    """Remove files on a worker. A file that cannot be removed stays until a later run."""
-    store = open_store(out)
-
-    def remove(path: str) -> None:
-        with contextlib.suppress(OSError):
-            store.remove(path)
-
-    for _ in store.each(remove, json.loads(text)):
-        pass
-    return {}
 
 
 def _is_known(name: str, lasts: Mapping[str, int]) -> bool:

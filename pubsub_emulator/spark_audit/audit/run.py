@@ -20,7 +20,8 @@ from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 from pubsub_emulator.runtime.rules import SHIPPED, Rules, RulesError
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
-from pubsub_emulator.spark_audit.audit.rounds import REPLACED, AuditProgress, Rounds, Watcher
+from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Rounds
+from pubsub_emulator.spark_audit.audit.work import AuditProgress, Watcher, Work
 from pubsub_emulator.spark_audit.choice import choose_engine, open_mapper
 from pubsub_emulator.spark_audit.engine.engine import (
     ENGINES,
@@ -179,9 +180,7 @@ def audit(
         retain_ms = retain // timedelta(milliseconds=1)
         rounds = Rounds(
             open_store(history),
-            open_store(out),
-            start,
-            watch=watch,
+            Work(open_store(out), start, watch),
             limits=limits,
             retain=retain_ms,
             rules=RulesFile.of(rules),
@@ -303,7 +302,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
 
     Several chains or rounds may report the same read error. It is counted once.
     """
-    rounds.watch(AuditProgress("summary", 0, 1))
+    rounds.work.watch(AuditProgress("summary", 0, 1))
     chains: list[Row] = []
     notes: list[Row] = []
     incomplete = 0
@@ -327,7 +326,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
                 incomplete += 1
     unread = [*rounds.read_errors(), *(fault.row() for fault in name_faults)]
     read_errors = {encode_row(schema.READ_ERRORS, row): row for row in unread}
-    rounds.watch(AuditProgress("summary", 1, 1))
+    rounds.work.watch(AuditProgress("summary", 1, 1))
     return _Summary(chains, notes, list(read_errors.values()), incomplete=incomplete)
 
 
@@ -341,7 +340,7 @@ def _finish(
     """
     summary = _summarize(rounds, trusted)
     digests = summary.digests()
-    rounds.watch(AuditProgress("tables", 0, 1))
+    rounds.work.watch(AuditProgress("tables", 0, 1))
     rounds.keep(_replaced(rounds.networks, summary, digests))
     severities = {severity.value: 0 for severity in Severity}
     codes: dict[str, int] = {}
@@ -362,17 +361,17 @@ def _finish(
         "read_errors": len(summary.read_errors),
         "exit_code": exit_code,
         "digest": _digest(rounds.networks, digests),
-        "engine": rounds.engine,
+        "engine": rounds.work.engine,
         "findings": severities,
         "codes": dict(sorted(codes.items())),
         "head": head,
     }
     tasks = sum(ledger.account.tasks for ledger in rounds.networks.values())
-    units = {"judged": rounds.judged, "skipped": tasks - rounds.judged}
+    units = {"judged": rounds.work.judged, "skipped": tasks - rounds.work.judged}
     seconds = time.monotonic() - started
     candidates_per_second = None
-    if rounds.judged:
-        candidates_per_second = round(rounds.candidates / max(rounds.seconds, 1e-3), 1)
+    if rounds.work.judged:
+        candidates_per_second = round(rounds.work.candidates / max(rounds.work.seconds, 1e-3), 1)
     report = {
         **figures,
         "verifier": VERSION,
@@ -392,7 +391,7 @@ def _finish(
     }
     write_report(rounds.out, report)
     rounds.tidy()
-    rounds.watch(AuditProgress("tables", 1, 1))
+    rounds.work.watch(AuditProgress("tables", 1, 1))
     return AuditResult(
         **figures,
         uncommitted=uncommitted,

@@ -20,10 +20,10 @@ from support.spark_audit.audits import (
     write_history,
 )
 
-from pubsub_emulator.spark_audit.audit import ledger, rounds
+from pubsub_emulator.spark_audit.audit import folds, ledger, rounds
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
-from pubsub_emulator.spark_audit.audit.rounds import AuditProgress, Rounds
+from pubsub_emulator.spark_audit.audit.rounds import Rounds
 from pubsub_emulator.spark_audit.audit.run import (
     CLEAN,
     INCOMPLETE,
@@ -31,6 +31,7 @@ from pubsub_emulator.spark_audit.audit.run import (
     AuditResult,
     audit,
 )
+from pubsub_emulator.spark_audit.audit.work import AuditProgress
 from pubsub_emulator.spark_audit.history import reader, schema
 from pubsub_emulator.spark_audit.history.listing import Listing
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, canonical_json
@@ -220,7 +221,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three segments a round, two receipts a page, and folds of one chain."""
     monkeypatch.setattr(rounds, "ROUND", 3)
     monkeypatch.setattr(rounds, "ROUND_OF_CORE", 1)
-    monkeypatch.setattr(rounds, "FOLDED", 1)
+    monkeypatch.setattr(folds, "FOLDED", 1)
     monkeypatch.setattr(ledger, "PAGE", 2)
 
 
@@ -254,7 +255,7 @@ def test_a_chain_with_most_of_all_blocks_is_folded_alike(
     assert 2 * max(sizes) > sum(sizes)
     for folded in (1, 6):
         monkeypatch.setattr(rounds, "ROUND", folded)
-        monkeypatch.setattr(rounds, "FOLDED", folded)
+        monkeypatch.setattr(folds, "FOLDED", folded)
         _same(audit(history, tmp_path / f"out{folded}", engine="python"), whole)
 
 

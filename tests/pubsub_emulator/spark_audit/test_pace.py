@@ -15,8 +15,8 @@ from support.plumbing.processes import python
 from support.spark_audit import pool_units
 from support.spark_audit.audits import write_history
 
-from pubsub_emulator.spark_audit.audit.rounds import AuditProgress
 from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.audit.work import AuditProgress
 from pubsub_emulator.spark_audit.engine import pace
 from pubsub_emulator.spark_audit.engine.engine import Mapper, PythonMapper
 from pubsub_emulator.spark_audit.engine.pool import PoolMapper

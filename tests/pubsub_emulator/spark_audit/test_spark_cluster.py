@@ -234,9 +234,9 @@ def test_a_lone_driver_ships_its_sources_to_workers_without_a_common_folder(
 _HELD = """
 import sys, time
 from pathlib import Path
-from pubsub_emulator.spark_audit.audit import rounds
+from pubsub_emulator.spark_audit.audit import work
 
-def held(text, out, unit=rounds.judge_or_fold, folder=Path(sys.argv[2]).parent):
+def held(text, out, unit=work.judge_or_fold, folder=Path(sys.argv[2]).parent):
     try:
         (folder / "first").touch(exist_ok=False)
     except FileExistsError:
@@ -244,7 +244,7 @@ def held(text, out, unit=rounds.judge_or_fold, folder=Path(sys.argv[2]).parent):
             time.sleep(0.02)
     return unit(text, out)
 
-rounds.judge_or_fold = held
+work.judge_or_fold = held
 """
 """Workers do one unit, and begin others once they may go on."""
 

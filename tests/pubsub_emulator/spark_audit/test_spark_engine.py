@@ -15,8 +15,8 @@ from support.spark_audit.audits import (
     write_history,
 )
 
-from pubsub_emulator.spark_audit.audit.rounds import AuditProgress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.audit.work import AuditProgress
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.judge import task as segment_task

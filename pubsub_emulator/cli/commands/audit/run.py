@@ -23,8 +23,8 @@ from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.audit.follow import follow
-from pubsub_emulator.spark_audit.audit.rounds import AuditProgress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.audit.work import AuditProgress
 from pubsub_emulator.spark_audit.choice import may_be_spark
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.findings import Severity
