@@ -105,7 +105,10 @@ def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
 
 
 def _missing_finding(network: NetworkAccount, number: int, missing: Sequence[str]) -> Row:
-    """Return the finding `MissingSegment` about a chain, with a reason for each gap."""
+    """Return the finding `MissingSegment` about a chain.
+
+    `missing` has a reason for each gap. The detail gives the first one, the evidence more of them.
+    """
     detail = missing[0]
     if len(missing) > 1:
         detail = f"{missing[0]}, and {len(missing) - 1} more"

@@ -41,6 +41,7 @@ def follow(
     started: list[Mapper] = []
 
     def open_once(name: str, master: str | None) -> Mapper:
+        """Return the engine that runs already, or start the one that the first turn has chosen."""
         if not started:
             started.append(open_mapper(name, master))
         return _SharedEngine(started[0])

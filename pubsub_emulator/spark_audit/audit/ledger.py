@@ -33,8 +33,7 @@ PAGE: Final = 64
 """Receipts in a page. The last page of a network is rewritten with each new segment, so a page must
 stay small."""
 _FORMAT: Final = 5
-"""Increased when the content of the ledger changes. From a ledger of the previous format, only
-`known` is used. A ledger of any other format is ignored."""
+"""Increased when the content of the ledger changes."""
 
 
 @dataclass(slots=True)
@@ -128,9 +127,10 @@ class AuditLedger:
     def read(store: Store, basis: str) -> "AuditLedger":
         """Return the ledger of the last run.
 
-        It is empty if there was no run, or if the file is damaged or has another format. If the
-        last run had another `basis`, the networks' listings are cleared, so that every segment is
-        looked at again.
+        It is empty if there was no run, or if the file is damaged or has another format. From a
+        ledger of the previous format, only `known` is used. If the last run had another `basis`
+        (version of the check and thresholds), the networks' listings are cleared, so that every
+        segment is looked at again.
         """
         try:
             body: JsonObject = unsealed(store.read(LEDGER))
