@@ -134,6 +134,7 @@ class NetworkAccount:
             if number in judged:
                 account.add(judged[number])
             elif account.last == commit.segment:
+                # The manifest has a position of the chain, but no task judged it.
                 account.absent.append(commit.segment)
             else:
                 account.since.append(commit.segment)

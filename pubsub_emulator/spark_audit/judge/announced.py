@@ -39,10 +39,9 @@ class Announced:
         self._compare(start.number + 1, state, changed=first, new_keys=first)
 
     def reach(self, header: Header, state: State) -> None:
-        """Compare the rows about the next block with the state after this block.
+        """Compare the rows about the block after `header` with `state`, in which it is executed.
 
-        After a refused candidate, the header is still that of the previous block. Then there is
-        nothing new to compare.
+        After a refused candidate, the header is that of the last call, which has compared the rows.
         """
         if header.number == self._last:
             return

@@ -75,8 +75,8 @@ def _row_groups(
 ) -> Iterator[tuple[FileEntry, list[Row]]]:
     """Yield the file and the rows of each row group that could be read.
 
-    Rows of another chain or of other segments are left out. Faults are added to `read`, also for
-    such rows.
+    Rows of another chain or of other segments are left out. These and the row groups that could not
+    be read are recorded in `read`.
     """
     for entry in entries:
         for group in read_file(store, entry):

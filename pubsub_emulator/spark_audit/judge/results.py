@@ -39,7 +39,7 @@ ITEMS: Final = "items"
 """The folder with the results of segments."""
 FOLDERS: Final = (ITEMS, "chains")
 """The folders with results."""
-OF_BEFORE: Final = ("items/", "chains/", "summary/")
+_FORMER_FOLDERS: Final = ("items/", "chains/", "summary/")
 """Folders in which reports of earlier versions may have files."""
 FORMER: Final = ("quarantine",)
 """Tables of earlier versions, which this program does not read."""
@@ -368,8 +368,12 @@ def write_report(store: Store, report: Mapping[str, object]) -> None:
 
 
 def _is_result_path(path: object) -> bool:
-    """Return whether a path in a report is within one of the output's own folders."""
-    if not isinstance(path, str) or "\\" in path or not path.startswith((f"{TABLES}/", *OF_BEFORE)):
+    """Return whether a path in a report is in a folder for tables, also of earlier versions."""
+    if (
+        not isinstance(path, str)
+        or "\\" in path
+        or not path.startswith((f"{TABLES}/", *_FORMER_FOLDERS))
+    ):
         return False
     return {"", ".", ".."}.isdisjoint(path.split("/"))
 
