@@ -163,7 +163,10 @@ class ChunkSource:
         return _Line(height, place, data)
 
     def _proof(self, line: _Line, name: str) -> RelayProof:
-        """Return the inherent of the block in a line, made with the runtime `name`."""
+        """Return the inherent of the block in a line, with its relay proof.
+
+        `name` is the name of the runtime that made the block.
+        """
         place = line.place
         stated_hash = VALUES.hash(f"{place}: hash", line.data.get("hash"))
         block = read_block(place, line.data.get("block"), stated_hash)

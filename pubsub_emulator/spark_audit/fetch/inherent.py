@@ -240,7 +240,10 @@ def _downward(call: _Call) -> tuple[InboundDownwardMessage, ...]:
 
 
 def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
-    """Return the horizontal messages that the call has in full, by sender in ascending order."""
+    """Return the horizontal messages that the call has in full, by sender in ascending order.
+
+    Newer runtimes list them as pairs of sender and message, older ones as one queue per sender.
+    """
     parts = call.under("horizontal_messages")
     by_sender: dict[int, list[InboundHrmpMessage]] = {}
     if "full_messages" in parts:

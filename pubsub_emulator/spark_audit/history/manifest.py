@@ -182,13 +182,15 @@ def outside(size: int, inside: Iterable[tuple[int, int]]) -> Iterator[tuple[int,
 
 
 def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return stretches in order, with adjacent ones joined."""
+    """Return stretches (offset, length), given in order, with adjacent ones joined."""
     joined: list[tuple[int, int]] = []
     for offset, length in stretches:
-        if joined and sum(joined[-1]) == offset:
-            joined[-1] = (joined[-1][0], joined[-1][1] + length)
-        else:
-            joined.append((offset, length))
+        if joined:
+            last_offset, last_length = joined[-1]
+            if last_offset + last_length == offset:
+                joined[-1] = (last_offset, last_length + length)
+                continue
+        joined.append((offset, length))
     return joined
 
 

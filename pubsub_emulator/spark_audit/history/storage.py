@@ -278,7 +278,10 @@ class LocalStore(Store):
 
     @contextlib.contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:
-        """Write a temporary file beside its target, yield its path, and remove it at the end."""
+        """Write a temporary file beside its target, yield its path, and remove it at the end.
+
+        If writing fails, also in the `with` block, folders that are empty are removed as well.
+        """
         _make_directories(target.parent)
         temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}")
         try:

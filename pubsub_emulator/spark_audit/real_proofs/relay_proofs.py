@@ -49,7 +49,7 @@ _UNREADABLE_READ: Final = "IncompleteDatabase"
 
 
 class ImportRefused(PubsubError):
-    """A file that is malformed or contradicts itself, so that no file was imported.
+    """Raised if a file is malformed or contradicts itself. Then no file is imported.
 
     The message names file and field.
     """

@@ -46,8 +46,8 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
                 pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para))
             )
             for name in names:
-                # The file is older than this column of the table.
                 if name not in of_chain.column_names:
+                    # The file is older than this column of the table.
                     of_chain = of_chain.append_column(
                         name, pa.nulls(of_chain.num_rows, table.wider.schema.field(name).type)
                     )

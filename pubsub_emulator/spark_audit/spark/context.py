@@ -164,7 +164,10 @@ def _with_retries(url: str) -> str:
 
 
 def settings(master: str, *, light: bool) -> dict[str, str]:
-    """Return default settings for a master, which a user's configuration overrides."""
+    """Return default settings for a master, which a user's configuration overrides.
+
+    `light` is explained at `start_context`.
+    """
     local = master.startswith("local")
     defaults = {
         "spark.ui.enabled": str(not local).lower(),
@@ -194,7 +197,7 @@ def _open_gateway(*, light: bool) -> None:
     """Start the JVM with its standard error redirected to a file.
 
     Without a context, the JVM's log level cannot be set, so redirecting is the only way to silence
-    it.
+    it. A light JVM, which was started for an audit, is replaced if `light` is false.
     """
     if SparkContext._gateway is not None:  # noqa: SLF001  # a JVM of this process is reused, as pyspark does
         # A context that is not stopped yet is shared, so its JVM stays as well.

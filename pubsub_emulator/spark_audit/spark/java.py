@@ -30,7 +30,7 @@ _PROBE_SECONDS: Final = 60
 
 
 class JavaNotFound(EngineLost):
-    """This machine has no Java on which Spark can run.
+    """Raised if this machine has no Java on which Spark can run.
 
     The message lists the ones that were found, with the reason why they do not fit.
     """

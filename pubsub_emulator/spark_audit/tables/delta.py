@@ -169,7 +169,7 @@ def read_log(store: Store, folder: str) -> Log:
         int(match[1]) for name in names if (match := _CHECKPOINT_FILE.fullmatch(name))
     )
     log = Log()
-    file = "it"
+    file = ""
     try:
         if checkpoints:
             file = f"{checkpoints[-1]:020d}.checkpoint.parquet"

@@ -73,12 +73,13 @@ class AuditSource(OfHistory):
         )
 
     def rows(self, part: Task | Sequence[Fault]) -> Iterator[pa.Table]:
-        """Yield the rows of a segment. Raises `OSError`."""
+        """Yield the rows of a partition. Raises `OSError`."""
         if not isinstance(part, Task):
             yield from self._read_errors(part)
             return
         place = {"network": part.network, "segment": part.segment}
         if self.table == SEGMENTS and set(self.columns.names) <= set(_KNOWN.names):
+            # The manifests have these columns, so the segment need not be judged.
             counts = {
                 files.chain: sum(entry.rows for entry in files.blocks) for files in part.chains
             }
