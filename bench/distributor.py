@@ -145,7 +145,7 @@ async def inside(
             ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices)
         )
     await engine.start()
-    await until(lambda: all(engine.reached[name].answered for name in NAMES))
+    await until(lambda: all(engine.reached[name].answered_at for name in NAMES))
     await engine.tell(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))
     await asyncio.sleep(0.3)
     yield engine, ledgers, poster
@@ -255,7 +255,7 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
         running(Config.model_validate(config), Path()) as made,
         aiohttp.ClientSession() as session,
     ):
-        await until(lambda: all(made.engine.reached[name].answered for name in NAMES))
+        await until(lambda: all(made.engine.reached[name].answered_at for name in NAMES))
         wish = {"eventTypes": ["*"], "notificationEndpoint": endpoint}
         async with session.post(f"{made.url}/api/v2/subscribe", json=wish) as response:
             response.raise_for_status()

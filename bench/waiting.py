@@ -70,7 +70,7 @@ async def wait_and_return(count: int, store: str, watch: float) -> tuple[float, 
         ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices)
     )
     await engine.start()
-    await until(lambda: engine.reached[NETWORK].answered > 0)
+    await until(lambda: engine.reached[NETWORK].answered_at > 0)
     ledger.network.up = False
     limit = asyncio.Semaphore(AT_ONCE)
 

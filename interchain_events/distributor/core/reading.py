@@ -61,9 +61,10 @@ def is_key(tx: Transaction, network: str, subscription: str | None, key: str) ->
 def noticed(turn: Turn, message: Noticed) -> None:
     """Apply a notification from an adapter and reply (ID-31).
 
-    The reply has the code `not-found` or `unauthorized`, or is empty. A notification of everything
-    moves the network's cursor. One for a client's subscription only serves that subscription, and
-    only if the log has no gap before the event. Otherwise the log is read.
+    The reply has the code `not-found` or `unauthorized`, or is empty. A notification for the
+    distributor's own subscription to all events moves the network's cursor. One for a client's
+    subscription only serves that subscription, and only if the log has no gap before the event.
+    Otherwise the log is read.
     """
     if message.network not in turn.rules.networks:
         turn.emit(Reply("not-found"))

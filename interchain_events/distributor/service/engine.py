@@ -96,8 +96,8 @@ class Reached:
     Both are in seconds of the monotonic clock, 0 for never.
     """
 
-    answered: float = 0.0
-    silent: float = 0.0
+    answered_at: float = 0.0
+    failed_at: float = 0.0
 
 
 class Limit:
@@ -472,10 +472,10 @@ class Engine:
     def _note_reached(self, network: str, *, answered: bool) -> None:
         """Note whether an adapter has answered."""
         if answered:
-            self.reached[network].answered = time.monotonic()
+            self.reached[network].answered_at = time.monotonic()
             self.standing.answered(Party.ADAPTER, network)
         else:
-            self.reached[network].silent = time.monotonic()
+            self.reached[network].failed_at = time.monotonic()
             cause = self.adapters[network].fault or "it does not answer as it should"
             self.standing.failed(Party.ADAPTER, network, cause)
 

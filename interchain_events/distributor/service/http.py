@@ -414,7 +414,7 @@ class DistributorHttp(HttpInterface):
             cause = str(error)
         checks = [Check("store", "DOWN" if cause else "UP", cause)]
         for name, reached in self._engine.reached.items():
-            is_silent = reached.silent > reached.answered
+            is_silent = reached.failed_at > reached.answered_at
             cause = standing.cause(Party.ADAPTER, name) if is_silent else ""
             checks.append(Check(f"adapter {name}", "DEGRADED" if is_silent else "UP", cause))
         for name, text in alarms:
@@ -450,7 +450,7 @@ class DistributorHttp(HttpInterface):
             ),
             "adapter_silent_seconds": Gauge(
                 "Seconds since the adapter of a network last answered.",
-                [(_label(name), now - engine.reached[name].answered) for name in names],
+                [(_label(name), now - engine.reached[name].answered_at) for name in names],
             ),
             "subscribers_down": gauge(
                 "Subscribers whose last notification failed.",

@@ -62,6 +62,7 @@ def _retry_after(response: aiohttp.ClientResponse) -> int:
     else:
         try:
             date = parsedate_to_datetime(text)
+            # Rounded up, so that the wait does not end before the date.
             seconds = int(date.timestamp() - time.time()) + 1
         except (ValueError, OverflowError):
             return 0

@@ -52,7 +52,7 @@ async def _running() -> AsyncIterator[tuple[Engine, _Hanging, SimulatedLedger]]:
     hanging = _Hanging(ledgers["slow"], MemoryStore(), post)
     adapters |= {"slow": hanging, "quick": InsideAdapter(ledgers["quick"], MemoryStore(), post)}
     await engine.start()
-    await _until(lambda: all(engine.reached[name].answered for name in ledgers))
+    await _until(lambda: all(engine.reached[name].answered_at for name in ledgers))
     yield engine, hanging, ledgers["quick"]
     for adapter in adapters.values():
         await adapter.close()

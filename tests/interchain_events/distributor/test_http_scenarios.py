@@ -229,7 +229,7 @@ async def _come_late(tmp_path: Path, networks: tuple[SimulatedNetwork, ...]) -> 
         assert calls(made, "a") == calls(made, "b") == 0
         store = f"sqlite:{tmp_path / 'ied.db'}"
         async with another(tmp_path, made.adapters, store=store, public_url=made.url) as again:
-            await until(lambda: all(again.engine.reached[name].answered for name in "abc"))
+            await until(lambda: all(again.engine.reached[name].answered_at for name in "abc"))
             await until(lambda: again.engine.metrics.value("inputs") > 20)
             for name in "abc":
                 assert len(await hooks(made, name)) == 1

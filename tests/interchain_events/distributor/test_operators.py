@@ -206,7 +206,7 @@ def test_an_adapter_that_is_not_there_is_named_with_its_cause(
 
     async def run() -> None:
         async with contextlib.asynccontextmanager(_away)(tmp_path) as made:
-            await until(lambda: made.engine.reached["away"].silent > 0)
+            await until(lambda: made.engine.reached["away"].failed_at > 0)
             status, body, _ = await made.ask("GET", "/health")
             assert (status, body["status"]) == (200, "DEGRADED")
             checks = {check["name"]: check for check in body["checks"]}

@@ -125,7 +125,7 @@ async def stage(
         made = await stack.enter_async_context(another(tmp_path, urls, **more))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         up = [name for name, ledger in ledgers.items() if ledger.network.up]
-        await until(lambda: all(made.engine.reached[name].answered for name in up))
+        await until(lambda: all(made.engine.reached[name].answered_at for name in up))
         yield Stage(
             made.url,
             ledgers,
