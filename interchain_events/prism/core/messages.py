@@ -257,7 +257,7 @@ class AtalaOperation(NamedTuple):
 
     raw: bytes = b""
     operation: Operation | None = None
-    """The operation, `None` if it is of no kind that is processed."""
+    """The operation, `None` if its kind is not processed."""
 
 
 class SignedAtalaOperation(NamedTuple):

@@ -184,7 +184,8 @@ def _key(raw: bytes, offset: int) -> tuple[int | str | None, int]:
 def _skipped(raw: bytes, offset: int) -> int:
     """Return the offset after an item, however deeply it is nested.
 
-    Keys may have any depth, because in JSON they are texts and their depth is not limited.
+    A list or map that is a key is one text in JSON, so `MOST_DEPTH` does not limit its depth. This
+    is a loop because recursion would fail.
     """
     # The number of remaining items of each open array or map, -1 if a break ends it.
     left = [1]

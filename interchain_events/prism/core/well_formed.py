@@ -24,7 +24,7 @@ _MOST_TYPE: Final = 100
 """The greatest length of a service's type, in characters."""
 _MOST_ENDPOINT: Final = 300
 """The greatest length of a service's endpoint, in characters."""
-_HASH: Final = 32
+_HASH_BYTES: Final = 32
 """The size of a hash, in bytes."""
 _MASTER = int(m.Usage.MASTER_KEY)
 _LAST = int(m.Usage.VDR_KEY)
@@ -90,7 +90,7 @@ def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
             point = signatures.on_curve(data.data)
         return None if point is None else (SECP256K1, point)
     raw = data.data if isinstance(data, m.CompressedECKeyData) else data.x
-    if data.curve not in RAW_CURVES or len(raw) != _HASH:
+    if data.curve not in RAW_CURVES or len(raw) != _HASH_BYTES:
         return None
     return data.curve, raw
 
@@ -193,8 +193,8 @@ def _endpoint(text: str) -> None:
 
 def _hash(value: bytes, what: str) -> None:
     """Check the length of a hash. `what` names it in the error."""
-    if len(value) != _HASH:
-        _malformed(f"{what} has {len(value)} bytes, not {_HASH}")
+    if len(value) != _HASH_BYTES:
+        _malformed(f"{what} has {len(value)} bytes, not {_HASH_BYTES}")
 
 
 def _unique(values: Sequence[str], what: str) -> None:

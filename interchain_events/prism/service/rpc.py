@@ -36,7 +36,7 @@ NAME: Final = "eventplane.prism.v1.PrismNode"
 """The full name of the service."""
 MOST_FILTERS: Final = 64
 """The greatest number of a subscription's filters, and of a filter's statuses."""
-_HASH: Final = 32
+_HASH_BYTES: Final = 32
 
 _CODES: Final = {
     **CODES,
@@ -163,7 +163,7 @@ class _Front:
         if which == "since_subscription" and request.since_subscription:
             return None
         if which == "events_after" and request.events_after:
-            if len(request.events_after) != _HASH:
+            if len(request.events_after) != _HASH_BYTES:
                 raise BadCursor(
                     f"events_after: an operation id has 32 bytes, not {len(request.events_after)}"
                 )
@@ -298,5 +298,5 @@ def _position(place: OperationPlace) -> pb.BlockPosition:
 
 def _check_hash(value: bytes, where: str) -> None:
     """Raise `BadRequest` unless a value has the size of a hash."""
-    if len(value) != _HASH:
+    if len(value) != _HASH_BYTES:
         raise BadRequest(f"{where}: 32 bytes are needed, not {len(value)}")
