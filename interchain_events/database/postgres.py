@@ -101,7 +101,9 @@ class PostgresDatabase:
         """
         reading = psycopg.IsolationLevel.REPEATABLE_READ
         with self._connection() as connection:
-            if connection.read_only is write or connection.isolation_level is None:
+            # A connection of the pool may have the settings of an earlier transaction.
+            is_as_wanted = connection.read_only is not write
+            if not is_as_wanted or connection.isolation_level is None:
                 connection.read_only = not write
                 connection.isolation_level = self._writing if write else reading
             with connection.transaction():

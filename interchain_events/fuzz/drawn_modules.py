@@ -189,7 +189,10 @@ class DrawnModule:
         return self._constant(_WIDE if letter == "j" else _SIZES, self._type_of(letter))
 
     def _constant(self, options: Sequence[int], kind: str = "") -> str:
-        """Return a constant, an address by default. Nine of ten are from the first half."""
+        """Return a constant of one of these values, of the type of addresses by default.
+
+        Nine of ten values are from the first half of the options.
+        """
         is_small = not self._choices.one_in(10)
         number = self._choices.choice(options[: len(options) // 2] if is_small else options)
         return f"({kind or self._address}.const {number})"

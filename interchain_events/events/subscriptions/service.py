@@ -335,14 +335,17 @@ class EventService(Streams, Generic[F]):
     # Following the log
 
     async def _follow(self) -> None:
-        """Follow the log until the service stops."""
+        """Pass new rows of the log to the streams until the service stops.
+
+        Meanwhile, tell the registry at times which subscriptions are in use.
+        """
         clock = asyncio.get_running_loop().time
-        due = clock() + _USE_SECONDS
+        use_at = clock() + _USE_SECONDS
         while not self._is_stopping:
             try:
                 self._drop_unread(clock())
-                if clock() >= due:
-                    due = clock() + _USE_SECONDS
+                if clock() >= use_at:
+                    use_at = clock() + _USE_SECONDS
                     names = {stream.subscription.name for stream in self._open.values()}
                     await asyncio.to_thread(self.registry.use, names)
                 known = await asyncio.to_thread(self.store.head)

@@ -113,8 +113,7 @@ def _stories(seed: int, count: int) -> Result:
 def _losses(seed: int, count: int) -> Result:
     """Play `count` stories with losses of rows, and print each surprise and the totals.
 
-    Each story is played once for each of its `losses`, so a story of n transactions is played
-    several times n times.
+    Each story is played once for each of its `losses`: several before each transaction.
     """
     started = time.monotonic()
     played = 0
