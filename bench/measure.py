@@ -1,4 +1,4 @@
-"""How everything here is measured: work and what it is compared with, in turns, in CPU time.
+"""Measure work and other work with which it is compared, in turns, by CPU time.
 
 A ratio is the median over such pairs. Both halves of a pair meet the same neighbours on the
 machine, so a ratio means something on a shared one, where milliseconds do not.

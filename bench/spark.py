@@ -207,7 +207,7 @@ def stored(history: Path, lone: Path) -> Iterator[Result]:
 
 
 def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> Iterator[Result]:
-    """Yield all other lines.
+    """Yield the lines about Spark, the pool, small histories, a second run and executors.
 
     Raises `SystemExit` if Spark and plain Python come to different results.
     """
@@ -235,14 +235,7 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     milliseconds, base = (median(cpu) / blocks * 1e3 for cpu in zip(*pairs, strict=True))
     note = f"CPU ms a block, medians of {PAIRS} in turns"
     yield Result(name, "the pool", milliseconds, base, milliseconds / base, note=note)
-    few = {
-        engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")
-    }
-    fixed = few["spark"]["cpu"] - few["python"]["cpu"]
-    shown = f"fixed cost {fixed:.1f} s"
-    name = f"audit by Spark of {few['python']['candidates']} blocks"
-    spark_ms, plain_ms = (few[engine]["cpu"] * 1e3 for engine in ("spark", "python"))
-    yield Result(name, "plain Python", spark_ms, plain_ms, spark_ms / plain_ms, note=shown)
+    yield _small_audit(small, scratch)
     ratio = again["cpu"] / plain["cpu"]
     note = f"{again['judged']} segments judged again"
     yield Result(
@@ -255,14 +248,27 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
         note=note,
     )
     if executors:
-        load = os.getloadavg()[0]
-        clusters = {count: f"local-cluster[{count},1,1024]" for count in (1, 2)}
-        one, two = (
-            run(history, scratch / f"{count}", "spark", name)["wall"]
-            for count, name in clusters.items()
-        )
-        note = f"wall time, load {load:.1f} before"
-        yield Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
+        yield _two_executors(history, scratch)
+
+
+def _small_audit(small: Path, scratch: Path) -> Result:
+    """Return the line about a small history, whose cost is mostly that of starting Spark."""
+    plain = run(small, scratch / "small-python", "python")
+    spark = run(small, scratch / "small-spark", "spark")
+    plain_ms = plain["cpu"] * 1e3
+    spark_ms = spark["cpu"] * 1e3
+    name = f"audit by Spark of {plain['candidates']} blocks"
+    note = f"fixed cost {spark['cpu'] - plain['cpu']:.1f} s"
+    return Result(name, "plain Python", spark_ms, plain_ms, spark_ms / plain_ms, note=note)
+
+
+def _two_executors(history: Path, scratch: Path) -> Result:
+    """Return the line about the wall time with two executors instead of one."""
+    load = os.getloadavg()[0]
+    one = run(history, scratch / "1", "spark", "local-cluster[1,1,1024]")["wall"]
+    two = run(history, scratch / "2", "spark", "local-cluster[2,1,1024]")["wall"]
+    note = f"wall time, load {load:.1f} before"
+    return Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
 
 
 def pieces(history: Path, small: Path, scratch: Path) -> str:

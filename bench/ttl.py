@@ -121,7 +121,8 @@ def steady(policy: TtlPolicy, keys: int, due: int, blocks: int) -> tuple[list[in
 def burst(policy: TtlPolicy, keys: int, due: int) -> tuple[list[int], int, float]:
     """Measure `due` entries that come due in one block.
 
-    Returns their lags in blocks, the number of entries left over (0), and CPU seconds per block.
+    Returns their lags in blocks, the number of entries left over, and CPU seconds per block. The
+    number is always 0, because blocks are built until all entries are removed.
     """
     step = keys // due
     run = build(
