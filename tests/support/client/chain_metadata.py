@@ -8,7 +8,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 
 def metadata_of_chains(version: int = 14) -> dict[str, bytes]:
-    """The metadata of a relay chain and a parachain with accounts."""
+    """Return the metadata of a relay chain and a parachain with accounts."""
     spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
     network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
     chain, genesis = network.parachain(2000), network.relay.header.hash()

@@ -34,7 +34,7 @@ _CHARACTERS: Final = "aé\u00df\u4e16\U0001f600\0"
 
 @cache
 def real_bytes(name: str) -> bytes:
-    """The metadata of a real runtime, as its node returns it."""
+    """Return the metadata of a real runtime, as its node returns it."""
     return gzip.decompress((REAL / f"{name}.scale.gz").read_bytes())
 
 
@@ -51,11 +51,14 @@ class Values:
         self._heights = _heights(metadata)
 
     def kinds(self) -> list[int]:
-        """The types that have values."""
+        """Return the types that have values."""
         return [kind for kind in self.metadata.types if self._heights[kind] < _ENDLESS]
 
     def value(self, kind: int, random: Random, depth: int = 0) -> object:
-        """A value; below some depth the variants are chosen that end soonest."""
+        """Return a random value of a type.
+
+        Below some depth, only the variants that end soonest are chosen.
+        """
         metadata = self.metadata
         match metadata.types[kind]:
             case Composite(fields):
@@ -101,10 +104,10 @@ class Values:
         return {field.name: value for field, value in zip(fields, values, strict=True)}
 
     def _variant(self, variants: list[Variant], random: Random, depth: int) -> Variant:
+        """Return a random variant that ends. Below depth 6, it is one of the shallowest."""
         heights = {variant.name: _height(variant.fields, self._heights) for variant in variants}
-        least = min(heights.values())
-        bound = _ENDLESS if depth < 6 else least + 1
-        return random.choice([each for each in variants if heights[each.name] < bound])
+        bound = _ENDLESS if depth < 6 else min(heights.values()) + 1
+        return random.choice([variant for variant in variants if heights[variant.name] < bound])
 
     def _count(self, item: int, random: Random, depth: int) -> int:
         if depth > 8 or self._heights[item] >= _ENDLESS:
@@ -113,7 +116,7 @@ class Values:
 
 
 def _heights(metadata: Metadata) -> dict[int, int]:
-    """How deep the shallowest value of each type is."""
+    """Return the depth of the shallowest value of each type."""
     heights = dict.fromkeys(metadata.types, _ENDLESS)
     changed = True
     while changed:
@@ -149,7 +152,10 @@ def _bytes(random: Random, count: int) -> bytes:
 
 
 def _integer(random: Random, low: int, end: int) -> int:
-    """Values at the ends and powers of two, which choose the forms of Compact, more often."""
+    """Return a random integer.
+
+    Values at the ends and powers of two, which choose the forms of Compact, are more frequent.
+    """
     edges = [low, end - 1, *_powers(low, end)]
     return random.choice([random.randrange(low, end), random.choice(edges)])
 

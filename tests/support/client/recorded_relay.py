@@ -52,12 +52,13 @@ class Recorded:
 
 
 def recorded(name: str) -> Recorded:
+    """Return the recorded proof in the file `name`."""
     document = json.loads((MAINNET / f"{name}.json").read_text())
     nodes = [unhex(node) for node in document["trieNodes"]]
     values = {
-        unhex(found["key"]): None if found["value"] is None else unhex(found["value"])
-        for found in document["reads_sp_trie"].values()
-        if isinstance(found, dict) and "value" in found
+        unhex(read["key"]): None if read["value"] is None else unhex(read["value"])
+        for read in document["reads_sp_trie"].values()
+        if isinstance(read, dict) and "value" in read
     }
     root = Hash(unhex(document["relayParentStorageRoot"]))
     return Recorded(root, {blake2_256(node): node for node in nodes}, values)
@@ -69,7 +70,7 @@ class RelayNode:
 
     fault: Fault = lambda _method, answer: answer
     request: bytes = b""
-    """What the runtime function keys_to_prove returns."""
+    """The result of the runtime function keys_to_prove."""
     calls: list[str] = field(default_factory=list)
     """The methods that were called."""
     url: str = ""
@@ -138,7 +139,7 @@ class RelayNode:
 
 @contextmanager
 def relay_node(node: RelayNode | None = None) -> Iterator[RelayNode]:
-    """A node in a thread of its own."""
+    """Run a relay node in a thread of its own."""
     made = node or RelayNode()
     with beside(made.served) as running:
         yield running

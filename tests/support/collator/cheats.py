@@ -1,5 +1,6 @@
-"""Situations to cheat in, shared by the tests of the collators' room: made once, and never changed
-by what is tried.
+"""Situations in which a collator can cheat.
+
+The tests of the collators' room share them. They are made once, and tests do not change them.
 """
 
 from functools import cache

@@ -1,8 +1,8 @@
-"""The attacks behind the table of guards. Each one passes while every check stands, and fails when
-its check is gone.
+"""The attacks behind the table of guards.
 
-An attack makes its own worlds unless it says otherwise: a walk with a check switched off must leave
-nothing behind.
+Each attack passes as long as every check is made, and fails if its check is switched off. An attack
+makes its own worlds unless its docstring names others, because a walk with a check switched off
+must not leave anything behind.
 """
 
 import sys
@@ -85,7 +85,10 @@ _RARE = {
 
 @cache
 def _blocks(name: str) -> tuple[tuple[Situation, Attempt], ...]:
-    """Eight blocks of a strategy, and those of the forms that its draws rarely take."""
+    """Return blocks of a strategy, at most 40.
+
+    Each situation is tried once, or six times if the strategy is one of `_RARE`.
+    """
     tried = (
         (now, attempt(now, (STRATEGIES[name],), b"%d/%d" % (draw, number)))
         for draw in range(6)
@@ -108,7 +111,7 @@ def _proofs(name: str) -> tuple[tuple[Situation, tuple[bytes, ...], tuple[str, .
 
 
 def blocks_of(*strategies: str) -> Attack:
-    """Every block of these strategies meets exactly its verdicts."""
+    """Check that every block of these strategies gets exactly the verdicts that it should."""
     for name in strategies:
         _blocks(name)
 
@@ -121,7 +124,7 @@ def blocks_of(*strategies: str) -> Attack:
 
 
 def blocks_over_an_epoch_hold() -> None:
-    """UP-12: honest blocks whose relay headers begin an epoch are valid."""
+    """UP-12: check that honest blocks are valid if their relay headers begin an epoch."""
     honest = [now for now in situations() if len(now.authorities) == 2]
     assert honest
     for now in honest:
@@ -129,7 +132,7 @@ def blocks_over_an_epoch_hold() -> None:
 
 
 def proofs_of(*strategies: str) -> Attack:
-    """Every proof of these strategies, judged alone, meets exactly its verdicts."""
+    """Check that every proof of these strategies, judged alone, gets exactly its verdicts."""
     for name in strategies:
         _proofs(name)
 
@@ -142,7 +145,7 @@ def proofs_of(*strategies: str) -> Attack:
 
 
 def digest_with_a_third_item() -> None:
-    """PS-79: a header that says more than slot and seal is refused, however well it is signed."""
+    """PS-79: check that a header with a third digest item is refused."""
     now = situations()[0]
     header = now.honest.header
     more = replace(
@@ -154,7 +157,7 @@ def digest_with_a_third_item() -> None:
 
 
 def digest_with_an_upgrade_that_is_none() -> None:
-    """UP-18: a header that says that its block applied new code, which it did not, is refused."""
+    """UP-18: check that a header must not claim new code that its block did not apply."""
     now = situations()[0]
     header = now.honest.header
     more = replace(header, digest=(header.digest[0], ENVIRONMENT_UPDATED))
@@ -174,7 +177,11 @@ def _with_messages(now: Situation, messages: InboundMessages) -> tuple[str, ...]
 
 
 def _small_world(name: bytes, *messages: tuple[int, int]) -> Situation:
-    """A world with a small share, in which these messages wait, as (sender, share in percent)."""
+    """Return a situation with waiting messages and a small share for them.
+
+    Each message is given as the number of its sender, 0 for the relay chain, and its size in
+    percent of the limit.
+    """
     for number in range(400):
         world = World(b"%s %d" % (name, number), proofs_only=False)
         # Blocks with descendants of their relay parent do not have the newest messages yet.
@@ -190,7 +197,10 @@ def _small_world(name: bytes, *messages: tuple[int, int]) -> Situation:
 
 
 def too_many_horizontal_messages() -> None:
-    """UP-9: horizontal messages may have their share and the rest of the downward one, no more."""
+    """UP-9: check the limit of horizontal messages.
+
+    They may use their own share and the rest of the downward one, but not more.
+    """
     now = _small_world(b"wide", (1, 90), (2, 90), (1, 90))
     waiting = now.waiting
     assert waiting is not None
@@ -199,7 +209,10 @@ def too_many_horizontal_messages() -> None:
 
 
 def hashed_before_full() -> None:
-    """UP-10: a message may not be hashed while a later one of another sender is there in full."""
+    """UP-10: check the order of hashed and full messages.
+
+    A message must not be hashed if a later one of another sender is in full.
+    """
     now = _small_world(b"order", (1, 5), (2, 5))
     waiting = now.waiting
     assert waiting is not None
@@ -211,7 +224,7 @@ def hashed_before_full() -> None:
 
 
 def parent_state_is_left_alone() -> None:
-    """PS-53: judging leaves the parent's state as it was, whatever becomes of the block."""
+    """PS-53: check that judging does not change the parent's state, whatever the verdict is."""
     now = World(b"left alone", proofs_only=False).situation()
     before = list(now.parent.state.top_entries())
     for name in ("wrong-state-root", "drop-and-restore"):
@@ -233,9 +246,10 @@ def _worlds(
     requests: bool = True,
     tight: bool = False,
 ) -> list[World]:
-    """Worlds of these policies, a few of each; without `requests`, none requests other keys.
+    """Return a few worlds of each of these policies.
 
-    With `tight`, all of them have budgets that end most walks early.
+    Without `requests`, no world requests other keys. With `tight`, all of them have budgets that
+    end most walks early.
     """
     out: list[World] = []
     number = 0
@@ -253,7 +267,7 @@ def _worlds(
 
 
 def _meter_above(frame: FrameType | None) -> Meter | None:
-    """The meter of the cache or reader that a row is read for."""
+    """Return the meter of the cache or reader for which a row is read."""
     for _ in range(3):
         if frame is None:
             return None
@@ -297,7 +311,7 @@ class _WatchedNodes(dict[Hash, bytes]):
 
 
 def stops_where_it_must(policy: CachePolicy) -> None:
-    """PS-51: nothing is read once the budget is all but used up, and nothing stops before that."""
+    """PS-51: check that reading stops once the budget is almost used up, and not before."""
     stops = 0
     for world in _worlds((policy,), b"stop", alone=True):
         for _ in range(3):
@@ -318,8 +332,10 @@ def stops_where_it_must(policy: CachePolicy) -> None:
 
 
 def charges_add_up() -> None:
-    """PS-43 to PS-45: what was used is the two maps, the taken nodes that are not static, and the
-    rows; each once.
+    """PS-43 to PS-45: check the sum of the charges.
+
+    It consists of the two maps, the taken nodes that are not static, and the rows, each counted
+    once.
     """
     for world in _worlds((CachePolicy.NONE,), b"charges", alone=True):
         _add_a_twin(world)
@@ -345,7 +361,7 @@ def charges_add_up() -> None:
 
 
 def _add_a_twin(world: World) -> None:
-    """A second publisher with the very nodes of the first."""
+    """Add a second publisher with the same nodes as the first."""
     one = world.publishers[0]
     twin = replace(one, para=ParaId(one.para + 7))
     keys = world.spec.subscriptions.get(one.para, tuple(one.pool))
@@ -360,8 +376,9 @@ def _add_a_twin(world: World) -> None:
 
 
 def delivers_everything_once(*policies: CachePolicy, tight: bool = False) -> None:
-    """PS-61, PS-64: of a settled publisher every item is known as it is, and nothing is delivered
-    that is not new.
+    """PS-61, PS-64: check that every item is delivered once.
+
+    Every item of a settled publisher is known as it is, and only new items are delivered.
     """
     completed = 0
     # About one tight world in ten has a slot of which a block delivers a part.
@@ -409,8 +426,9 @@ def delivers_everything_once(*policies: CachePolicy, tight: bool = False) -> Non
 
 
 def faults_disable(*faults: str) -> None:
-    """PS-52 and PS-68: genuine data that makes no sense disables its publisher, and no block is
-    invalid for it.
+    """PS-52, PS-68: check the effect of genuine data that is malformed.
+
+    It disables its publisher, but does not make a block invalid.
     """
     for number, fault in enumerate(faults):
         world = World(b"fault 4", proofs_only=False)
@@ -430,7 +448,7 @@ def faults_disable(*faults: str) -> None:
 
 
 def deep_paths_disable() -> None:
-    """PS-68: no path longer than the limit is followed, inline nodes counted."""
+    """PS-68: check that no path longer than the limit is followed. Inline nodes count."""
     deepest = 0
     for inline in (False, True):
         world = World(b"deep", proofs_only=True)
@@ -455,7 +473,7 @@ def deep_paths_disable() -> None:
 
 
 def disabled_are_skipped() -> None:
-    """PS-68: of a disabled publisher nothing is read, its top path neither."""
+    """PS-68: check that a disabled publisher is not read, not even its top path."""
     for world in _worlds((CachePolicy.NONE,), b"skipped", alone=True, requests=False):
         now = world.situation()
         # The publisher with the most nodes of its own, which no other path needs.
@@ -468,8 +486,9 @@ def disabled_are_skipped() -> None:
 
 
 def changed_key_sets_start_anew() -> None:
-    """PS-63: a key that was not subscribed before is walked to, though the publisher's root is the
-    one processed.
+    """PS-63: check that a newly subscribed key is walked to.
+
+    This also holds if the publisher's root is the one that was processed before.
     """
     for world in _worlds(tuple(CachePolicy), b"anew", alone=True):
         while True:
@@ -511,7 +530,7 @@ HOSTILE: Mapping[str, tuple[bytes, bytes]] = {
 
 
 def malformed_is_refused(reason: str) -> None:
-    """PS-54: bytes that are no node never read as one, and never as an absence."""
+    """PS-54: check that bytes that are not a node are never read as a node or as an absence."""
     node, key = HOSTILE[reason]
     with pytest.raises(BadNode) as refusal:
         step(node, key, 0)
@@ -521,7 +540,7 @@ def malformed_is_refused(reason: str) -> None:
 
 
 def divergent_paths_are_absent() -> None:
-    """A leaf elsewhere, or a branch without that child, is no value and leads nowhere."""
+    """Check that a leaf elsewhere or a branch without the child has no value and leads nowhere."""
     leaf = b"\x42\x12" + b"\x04\xaa"
     branch = b"\x80\x02\x00\x80" + _HASH
     assert step(leaf, b"\x12", 0) == (1, b"\xaa", 2)

@@ -14,7 +14,10 @@ class Crash(Exception):
 
 
 class Mortal:
-    """See the module; `draw` says before each statement of a writer whether it is the last."""
+    """A database whose process can die before any statement; see the module.
+
+    `draw` is called before each statement of a writer and returns whether the writer dies there.
+    """
 
     def __init__(self, real: Database, draw: Callable[[], bool]) -> None:
         self._real = real
@@ -43,7 +46,7 @@ class Mortal:
         self._real.wait(channel, timeout)
 
     def close(self) -> None:
-        """Nothing: the real one goes on."""
+        """Do nothing, because the real database stays open."""
 
 
 class _MortalSession:

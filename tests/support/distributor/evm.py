@@ -23,7 +23,10 @@ Told = Published | No | Unknown
 
 
 async def opened(place: Any, settings: EvmSettings, store: MemoryStore | None = None) -> EvmLedger:
-    """A ledger at a node's URL, or over what answers as a connection does."""
+    """Return a ledger on a node.
+
+    `place` is the node's URL, or an object that answers as a connection does.
+    """
     rpc = await connect(place).__aenter__() if isinstance(place, str) else place
     return await open_ledger("a", EvmNode(rpc), ACCOUNT, settings, store or MemoryStore())
 
@@ -32,7 +35,7 @@ async def opened(place: Any, settings: EvmSettings, store: MemoryStore | None = 
 async def ledger_on(
     place: Any, settings: EvmSettings, store: MemoryStore | None = None
 ) -> AsyncIterator[EvmLedger]:
-    """The same, for the length of a block."""
+    """Open a ledger, and close it at the end of the context."""
     made = await opened(place, settings, store)
     try:
         yield made
@@ -41,11 +44,11 @@ async def ledger_on(
 
 
 async def ids(ledger: EvmLedger) -> list[str | None] | None:
-    """The ids in the log; `None` while the node does not say."""
+    """Return the ids in the log, or `None` if the node does not answer."""
     page = await ledger.read(0, 1_000_000)
     return None if page is None else [notice.id for notice in page.notices]
 
 
 def publishing(ledger: EvmLedger, number: int) -> asyncio.Task[Told]:
-    """A publication under way."""
+    """Start a publication and return its task."""
     return asyncio.create_task(ledger.publish(event_of(number)[1]))

@@ -22,7 +22,7 @@ CONTRACT = "0x" + "c0" * 20
 
 @dataclass
 class Transaction:
-    """What was sent: whose, with which nonce, at what price, and what it calls."""
+    """A transaction that was sent: its sender, nonce, price and call."""
 
     nonce: int
     price: int
@@ -74,7 +74,7 @@ class EvmChain:
     # what tests do
 
     def mine(self, *, most: int = 1000) -> None:
-        """A block with what may be in it."""
+        """Append a block with the waiting transactions that it may contain."""
         block = []
         while len(block) < most and (
             found := self.pool.pop(self._count(len(self.blocks)) + len(block), None)
@@ -84,7 +84,7 @@ class EvmChain:
         self.branches.append(self.branch)
 
     def take_back(self, depth: int, *, drop: bool = False) -> None:
-        """Other blocks in place of the last ones; their transactions wait again, or are gone."""
+        """Replace the last blocks. Their transactions wait again, or are lost."""
         lost = [each for block in self.blocks[-depth:] for each in block]
         del self.blocks[-depth:]
         del self.branches[-depth:]
@@ -93,7 +93,7 @@ class EvmChain:
             self.pool |= {each.nonce: each for each in lost}
 
     def events(self) -> list[str]:
-        """The ids in the log, in order."""
+        """Return the ids in the log, in order."""
         return [each[1] for block in range(len(self.blocks)) for each in self._emitted(block)]
 
     def _emitted(self, block: int) -> list[tuple[Transaction, str]]:

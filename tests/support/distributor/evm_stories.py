@@ -1,14 +1,15 @@
-"""Stories of publishers, an adapter's ledger and a chain of another maker; a hundred share one
-contract's life.
+"""Stories of publishers, an adapter's ledger and a chain that this project did not make.
+
+A hundred stories share one contract.
 
     PYTHONPATH=tests python -m support.plumbing.story_campaign evm --count 10000 --kept evm.jsonl
 
-A story is an entity with one to four events. Its publisher does as a distributor does: it publishes
-the first event that the log lacks, perhaps twice at once, and does not always wait for the answer,
-until all are there. Strangers publish some events past the adapter. Meanwhile blocks are taken
-back, and the adapter is killed. At the end the chain has each event once; the ledger that lived
-through it has the log of one that begins now; and an entity's events are in order, unless blocks
-were taken back that were final.
+A story is an entity with one to four events. Its publisher acts like a distributor: until all
+events are in the log, it publishes the first one that the log lacks, perhaps twice at once, and
+does not always wait for the answer. Strangers publish some events without the adapter. Meanwhile
+blocks are taken back, and the adapter is killed. At the end, the chain has each event once, the
+ledger shows the same log as a new one, and an entity's events are in order unless final blocks were
+taken back.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ SECONDS = 600
 
 @contextlib.contextmanager
 def evm_player() -> Iterator[Any]:
-    """Plays the stories of a hundred seeds when it is asked for the first of them."""
+    """Return a player that runs a hundred stories when it is asked for the first of them."""
 
     def play(seed: int) -> None:
         if seed % TOGETHER == 0:
@@ -49,7 +50,7 @@ def evm_player() -> Iterator[Any]:
 
 
 def events_of(seed: int) -> list[Event]:
-    """The events of a story, in order."""
+    """Return the events of a story, in order."""
     entity = f"0x{seed:064x}"
     return [
         Event(
@@ -85,7 +86,7 @@ class _Life:
         """The block that may be mined at most while a shorter chain is kept."""
 
     async def live(self) -> None:
-        """From the contract to the last comparison."""
+        """Play all stories of this life, from deploying the contract to the last comparison."""
         async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
             always = [group.create_task(each) for each in (self._mine(), self._follow())]
             await self._open()
@@ -135,7 +136,7 @@ class _Life:
             left = [each for each in story if global_id(each.data_location) not in self.log]
 
     async def _follow(self) -> None:
-        """Know what the adapter shows."""
+        """Follow the log that the adapter shows."""
         while True:
             if self.ledger is not None:
                 self.log = await _ids(self.ledger)
@@ -144,7 +145,7 @@ class _Life:
             await asyncio.sleep(0.15)
 
     async def _look(self) -> None:
-        """Two seconds, and as long as it takes to read the log from begin to end after them."""
+        """Wait two seconds, and then until the log has been read from its beginning to its end."""
         await asyncio.sleep(2)
         async with self.looked:
             await self.looked.wait()
@@ -194,7 +195,7 @@ class _Life:
 
 
 async def _ids(ledger: EvmLedger) -> list[str | None]:
-    """The ids in the log; none while the node does not say, or the ledger is closed."""
+    """Return the ids in the log, empty if the node does not answer or the ledger is closed."""
     with contextlib.suppress(ClientError, RuntimeError):
         page = await ledger.read(0, 1_000_000)
         if page is not None:

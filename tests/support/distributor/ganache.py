@@ -36,11 +36,11 @@ class Ganache:
 
     def call(self, method: str, *params: object) -> Any:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        asked = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  # local
-        with urllib.request.urlopen(asked, timeout=300) as answer:  # noqa: S310  # as above
-            found = json.load(answer)
-        assert "error" not in found, found
-        return found["result"]
+        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  # local
+        with urllib.request.urlopen(request, timeout=300) as response:  # noqa: S310  # as above
+            answer = json.load(response)
+        assert "error" not in answer, answer
+        return answer["result"]
 
     def mine(self, blocks: int = 1) -> None:
         for _ in range(blocks):
@@ -49,7 +49,7 @@ class Ganache:
 
 @contextlib.contextmanager
 def ganache(*options: str, port: int = 0) -> Iterator[Ganache]:
-    """A chain for the length of a block; with `--database.dbPath` the next one goes on with it."""
+    """Run a chain of ganache. With `--database.dbPath`, the next one continues it."""
     port = port or free_port()
     chain = Ganache(port)
     command = [
@@ -67,7 +67,7 @@ def ganache(*options: str, port: int = 0) -> Iterator[Ganache]:
 
 @contextlib.contextmanager
 def anvil(*options: str) -> Iterator[Ganache]:
-    """Anvil for the length of a block, with the accounts of ganache."""
+    """Run a chain of Anvil with the accounts of ganache."""
     # npm installs the program of this platform, and no other.
     program = next(_PACKAGES.glob("@foundry-rs/anvil-*/bin/anvil*"))
     port = free_port()

@@ -169,12 +169,12 @@ class PublicAdapter:
         )
 
     def steps(self, start: int, end: int) -> int:
-        """The seconds that it steps through."""
+        """Return the seconds through which the adapter steps."""
         within = [notice.time for notice in self.network.log if start <= notice.time <= end]
         return within[0] - start + end - within[-1] if within else 2 * (end - start)
 
     def shown(self, start: int, end: int, environment: str) -> list[Notice]:
-        """The newest event of each entity, in order of the entities' first events."""
+        """Return the newest event of each entity, in order of the entities' first events."""
         log = self.network.log
         if self.stops_early:
             log = log[: _end_found([notice.time for notice in log], end)]

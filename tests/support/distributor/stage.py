@@ -59,27 +59,26 @@ class Stage:
     async def ask(self, method: str, path: str, **how: Any) -> tuple[int, Any, Any]:
         async with self.http.request(method, self.url + path, **how) as response:
             text = await response.text()
-            return (
-                response.status,
-                json.loads(text) if text[:1] in "[{0123456789" and text else text,
-                response.headers,
-            )
+            is_json = text != "" and text[0] in "[{0123456789"
+            body = json.loads(text) if is_json else text
+            return response.status, body, response.headers
 
     async def publish(self, number: int = 1, entity: int = 0) -> int:
-        """The status that a client's publication has."""
+        """Publish as a client and return the status of the answer."""
         return (
             await self.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body())
         )[0]
 
     async def subscribe(self, endpoint: str = "", **wish: Any) -> tuple[int, Any]:
-        """Status and body of a client's subscription to everything, at the inbox unless it names
-        another endpoint.
+        """Subscribe a client to all events, and return status and body of the answer.
+
+        Events are sent to the inbox if `endpoint` is empty.
         """
         asked = {"eventTypes": ["*"], "notificationEndpoint": endpoint or self.inbox_url, **wish}
         return (await self.ask("POST", "/api/v2/subscribe", json=asked))[:2]
 
     def counts(self, number: int) -> list[int]:
-        """How often an event is on each network."""
+        """Return how often each network has an event."""
         return [ledger.network.count(event_of(number)[0]) for ledger in self.ledgers.values()]
 
     async def subscribed(self) -> None:
@@ -104,7 +103,10 @@ async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
 async def stage(
     tmp_path: Path, networks: tuple[SimulatedNetwork, ...] | None = None, **more: Any
 ) -> AsyncIterator[Stage]:
-    """The networks are `a` and `b` unless they are given; those that are up are waited for."""
+    """Run a distributor with its adapters, and wait for the networks that are up.
+
+    The networks are `a` and `b` by default.
+    """
     async with contextlib.AsyncExitStack() as stack:
         ledgers = {
             each.name: SimulatedLedger(each)
@@ -139,8 +141,9 @@ async def stage(
 
 @contextlib.asynccontextmanager
 async def another(folder: Path, urls: dict[str, str], /, **more: Any) -> AsyncIterator[Running]:
-    """One more distributor over adapters by their URLs, with a store of its own unless one is
-    given.
+    """Run one more distributor on adapters, given by network as URLs.
+
+    It has a store of its own by default.
     """
     port = free_port()
     fields = {
@@ -167,7 +170,7 @@ def changed_rules(changes: dict[str, int]) -> Iterator[None]:
 
 
 def key_set(*keys: tuple[str, str, Any]) -> str:
-    """The public halves of keys, each with its name and its algorithm."""
+    """Return the public halves of keys as a JWK set. Each key has a name and an algorithm."""
     public = [
         {
             **json.loads(jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key())),
@@ -207,5 +210,5 @@ def play(
 
 
 def played(**more: Any) -> Callable[[Told], Callable[..., None]]:
-    """Tests of a stage as `play` has it."""
+    """Return a decorator for tests that are run by `play` with these settings."""
     return told(lambda tmp_path, what: play(tmp_path, what, **more), "tmp_path")

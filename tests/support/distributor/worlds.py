@@ -15,7 +15,7 @@ ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1"}
 
 
 class Program:
-    """`pubsub …` in a process; `log` is a file with all that it says."""
+    """A process that runs `pubsub …`. `log` is a file with its output."""
 
     def __init__(self, log: Path, *arguments: str, **environment: str) -> None:
         self.log = log
@@ -26,7 +26,7 @@ class Program:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it, and wait until it says where it listens."""
+        """Start the process, and wait until it prints its address."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "pubsub_emulator", *self.arguments),
@@ -40,7 +40,7 @@ class Program:
                 assert line, self.log.read_text()
 
     async def kill(self) -> None:
-        """Kill it without a word."""
+        """Kill the process."""
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
@@ -49,7 +49,7 @@ class Program:
 
 
 def adapter_of(folder: Path, name: str, *options: str) -> Program:
-    """An adapter with a store in the folder; it listens at its last word."""
+    """Return the program of an adapter with a store in the folder. It is not started yet."""
     place = ("--store", f"sqlite:{folder / name}.db", *options, "--port", str(free_port()))
     return Program(folder / f"{name}.log", "distributor", "adapter", name, *place, EVM_KEY=KEYS[0])
 
@@ -57,7 +57,10 @@ def adapter_of(folder: Path, name: str, *options: str) -> Program:
 def distributor_over(
     folder: Path, adapters: dict[str, str], legacy: dict[str, str], **settings: object
 ) -> Program:
-    """A distributor over adapters by their URLs; the chain ids of public ones among them."""
+    """Return the program of a distributor over adapters, given by URL. It is not started yet.
+
+    `legacy` has the chain ids of public adapters.
+    """
     port = free_port()
     fields = {
         "public_url": f"http://127.0.0.1:{port}",

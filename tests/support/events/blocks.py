@@ -23,7 +23,7 @@ GENESIS = bytes(32)
 
 
 def block_hash(number: int, branch: int = 0) -> bytes:
-    """The hash of a made-up block."""
+    """Return the hash of a made-up block."""
     return bytes(blake2_256(f"{number}/{branch}".encode()))
 
 
@@ -35,7 +35,7 @@ def make_block(
     branch: int = 0,
     parent: bytes | None = None,
 ) -> Block:
-    """A leading block on the block before it, of the same branch unless `parent` says another."""
+    """Return a leading block on the previous block, of the same branch unless `parent` is given."""
     leading = ChainBlock(None, number, block_hash(number, branch), number * 6_000, events)
     return assemble(
         leading, included, parent=block_hash(number - 1, branch) if parent is None else parent
@@ -43,7 +43,7 @@ def make_block(
 
 
 def counted(number: int, events: int, kind: str = "Test.Counted") -> Block:
-    """A block of numbered events."""
+    """Return a block of numbered events."""
     return make_block(number, [(kind, {"n": number * 1_000 + at}) for at in range(events)])
 
 

@@ -8,7 +8,7 @@ OTHER = key_from_data(b"KSM/USD")
 
 
 def busy_network(seed: str = "events") -> Network:
-    """Two publishers, one subscriber."""
+    """Return a network of two publishers and one subscriber."""
     return Network.of(
         publishers=[1000, 3000], subscribers={2000: {1000: [PRICE], 3000: [OTHER]}}, seed=seed
     )

@@ -31,21 +31,21 @@ FILTERS: tuple[tuple[Filter, ...], ...] = (
 
 @dataclass
 class Kept:
-    """What survives on a client's side."""
+    """The state of a client that survives a crash."""
 
     cursor: Cursor
     lower: int
     seen: list[Row] = field(default_factory=list, kw_only=True)
 
     def keep(self, rows: Iterable[Row], cursor: Cursor) -> None:
-        """Rows and cursor in one write."""
+        """Store rows and cursor in one write."""
         for each in rows:
             assert not self.seen or each.seq > self.seen[-1].seq, "out of order or twice"
             self.seen.append(each)
         self.cursor = cursor
 
     def drop(self, cut: CursorAbandoned) -> None:
-        """The rows after `cut` were taken back."""
+        """Forget the rows after `cut`, which were taken back."""
         self.seen = [each for each in self.seen if each.seq <= cut.common]
         self.cursor = Cursor(cut.epoch, cut.common)
         self.lower = min(self.lower, cut.common)
@@ -75,7 +75,7 @@ class Story:
         self.clients: list[Client] = []
 
     def run(self, steps: int = 60) -> None:
-        """Play it, then let everything settle, and look at what each client has seen."""
+        """Play the story, settle everything, and check the rows that each client has received."""
         acts = (
             self.append,
             self.append,
@@ -215,7 +215,7 @@ class Story:
             client.keep(message.rows, message.cursor)
 
     def settle(self) -> None:
-        """No more appends, and everyone is patient."""
+        """Serve all clients, without new rows, until each has reached the end of the log."""
         for client in self.clients:
             for _ in range(10_000):
                 if client.stream is None:

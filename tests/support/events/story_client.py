@@ -1,9 +1,8 @@
-"""A client process that keeps what it has seen in a file, line by line: `story_client.py URL TOKEN
-FILE`.
+"""A client process that stores the events that it receives: `story_client.py URL TOKEN FILE`.
 
-A line is the cursor, the seq and the id of one event; or the cursor, `cut` and the last seq that a
-rewind left. A line without its end was being written when the process was killed: it was not kept,
-and the event comes again.
+Each line of the file has the cursor, the seq and the id of one event; or the cursor, `cut` and the
+last seq that a rewind left. A last line without its end was being written when the process was
+killed. It does not count, and the event is sent again.
 """
 
 import http.client
@@ -17,13 +16,13 @@ from typing import Any, TextIO
 
 
 def kept_lines(path: Path) -> list[list[str]]:
-    """What is kept: cursor, seq and id of each event."""
+    """Return the stored lines: cursor, seq and id of each event."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def seen(path: Path) -> list[list[str]]:
-    """Seq and id of each event that the client has, without what was taken back."""
+    """Return seq and id of each event that the client has, without those that were taken back."""
     found: list[list[str]] = []
     for _, name, value in kept_lines(path):
         if name == "cut":
@@ -34,7 +33,7 @@ def seen(path: Path) -> list[list[str]]:
 
 
 def main(url: str, token: str, path: Path) -> None:
-    """Read events for ever; resume behind the last one that is kept."""
+    """Read events for ever, beginning after the last stored one."""
     whole = kept_lines(path)
     path.write_text("".join(f"{' '.join(line)}\n" for line in whole), encoding="utf-8")
     cursor = whole[-1][0] if whole else None

@@ -17,7 +17,7 @@ _MOST_REWINDS = 8
 
 
 def block(number: int, branch: int, parent: bytes) -> Block:
-    """The same block whoever makes it; the branch is the log's epoch."""
+    """Return a block, which is the same in every process. The branch is the log's epoch."""
     events = [(("A.One", "B.Two")[at % 2], {"n": number * 10 + at}) for at in range(number % 4)]
     return make_block(number, events, branch=branch, parent=parent)
 
@@ -34,7 +34,7 @@ def step(store: SqlStore) -> None:
 
 
 def main(place: str, last: int) -> None:
-    """Append what is missing, a block at a time; ask again while the database is away."""
+    """Append the missing blocks one at a time, and retry while the database is unavailable."""
     while True:
         try:
             with closing(open_store(place, "story")) as store:

@@ -33,9 +33,9 @@ class Lab:
     def open(
         self, width: int = 1400, ready: Callable[[Page], object] = id, **settings: Any
     ) -> Page:
-        """A page that is live; it may ask for nothing but what its node has.
+        """Open a live page, which may only request resources of its node.
 
-        `ready` gets it before it is loaded.
+        `ready` is called with the page before it is loaded.
         """
         settings = {"viewport": {"width": width, "height": 900}, "locale": "en-US", **settings}
         context = self._browser.new_context(**settings)
@@ -49,17 +49,17 @@ class Lab:
         return page
 
     def at(self, page: Page, number: int) -> None:
-        """Waits until a page shows that relay block as the newest."""
+        """Wait until a page shows this relay block as the newest."""
         page.wait_for_function(
             "(at) => document.getElementById('best').textContent === String(at)", arg=number
         )
 
     def best(self) -> int:
-        """The newest relay block."""
+        """Return the newest relay block."""
         return int(self.node.call("chain_getHeader")["number"], 16)
 
     def act(self, page: Page, name: str, **fields: str) -> None:
-        """Fills in an act's form and does it, as soon as the dry run allows it."""
+        """Fill in an act's form and submit it as soon as the dry run allows it."""
         page.click("#tab-acts")
         page.select_option("#act", name)
         for field, value in fields.items():
@@ -78,7 +78,7 @@ class Lab:
         )
 
     def step(self, page: Page, name: str = "Step") -> None:
-        """Presses a button of the bar and waits until it is done."""
+        """Press a button of the bar and wait until its work is done."""
         page.get_by_role("button", name=name, exact=True).click()
         page.wait_for_function(
             "() => !document.querySelector('.steps-bar button.primary').disabled"
@@ -87,10 +87,10 @@ class Lab:
 
 
 def many_blocks(count: int, chains: int, events: int = 0) -> Callable[[WebSocketRoute], None]:
-    """A node's socket that answers for a network of that size, whose figures follow from block and
-    chain.
+    """Return a node's socket that answers for a network of this many chains and blocks.
 
-    Each relay block has so many `events` of each kind, and names as many as a node names.
+    All figures follow from block and chain. Each relay block has this many `events` of each kind,
+    and names as many as a node names.
     """
     asked: list[int] = []
 

@@ -1,5 +1,6 @@
-"""A run as the network told it, and as its page has it: the records are opened as the page's script
-opens them.
+"""A run as the network reported it, and as its page shows it.
+
+The records are opened in the same way as by the page's script.
 """
 
 import base64
@@ -43,7 +44,7 @@ class Page:
         return opened
 
     def details(self) -> list[dict[str, Any]]:
-        """The details of every candidate, in the order of the index."""
+        """Return the details of every candidate, in the order of the index."""
         seen: dict[int, int] = {}
         out = []
         for row in self.index["candidates"]:
@@ -105,15 +106,15 @@ class Explored:
     simulation: Simulation
 
     def first(self, wanted: Callable[[BlockRecord], bool]) -> int:
-        """The place of the first candidate that `wanted` holds for."""
+        """Return the place of the first candidate for which `wanted` is true."""
         return next(at for at, block in enumerate(self.told.blocks) if wanted(block))
 
     def details(self) -> Iterator[tuple[dict[str, Any], BlockRecord]]:
-        """Every candidate, as the page has it and as it was told."""
+        """Yield every candidate, as the page shows it and as it was reported."""
         return zip(self.page.details(), self.told.blocks, strict=True)
 
     def accepted(self) -> Iterator[tuple[dict[str, Any], BlockOutcome, int]]:
-        """Those that were accepted, with their places."""
+        """Yield the accepted candidates with their outcomes and places."""
         for at, (detail, block) in enumerate(self.details()):
             if block.outcome is not None:
                 yield detail, block.outcome, at

@@ -1,4 +1,4 @@
-"""Canisters that most stories of ICRC-72 need, and what probes tell them."""
+"""Canisters that most stories of ICRC-72 need, and messages for probes."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Source(App):
 
 
 def keeping(what: Callable[[EventNotification], Any], base: type[App] = App) -> type[Any]:
-    """An app that keeps this of each event that it handles."""
+    """Return an app that keeps the result of `what` for each event that it handles."""
 
     class Keeper(base):  # type: ignore[misc, valid-type]  # a class that is given
         def on_event(self, _ctx: Context, event: EventNotification) -> None:
@@ -49,8 +49,9 @@ class Sink(App):
 
 
 class Asker(App):
-    """Asks for the replay `from [to [cycles]]`, `-` being none; keeps numbers, replays, their ends,
-    and refusals.
+    """An app that asks for replays and keeps their numbers, events, ends and refusals.
+
+    The argument of a call is the request: `from [to [cycles]]`, where `-` stands for no limit.
     """
 
     def on_event(self, _ctx: Context, event: EventNotification) -> None:
@@ -67,7 +68,8 @@ class Asker(App):
         item = m.ReplayRegistration(NAME, (start or 0, end), config)
         self.subscriber.state.ever_asked = True
 
-        def got(_ctx: Context, results: Any) -> None:
+        def keep_number(_ctx: Context, results: Any) -> None:
+            """Keep the replay's number, or the refusal. Without results, the call was lost."""
             assert self.subscriber is not None
             if results is not None and results[0].tag == "Ok":
                 self.subscriber.state.own[results[0].value] = None
@@ -75,7 +77,9 @@ class Asker(App):
                 self.data.append(results[0].value)
 
         there = self.subscriber.orchestrator
-        self.ask(ctx, there, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles or 0)
+        self.ask(
+            ctx, there, REGISTER_REPLAY, (item,), keep_number, kind=GUARANTEED, cycles=cycles or 0
+        )
         ctx.reply(b"")
 
 
@@ -100,9 +104,9 @@ class Lists(App):
 
 
 class Ledger(Core):
-    """What a payment calls of a token ledger.
+    """The part of a token ledger that payments use.
 
-    `allowed` is what others may draw from each account.
+    `allowed` is the amount that others may draw from each account.
     """
 
     name = "ledger"
@@ -123,7 +127,7 @@ class Ledger(Core):
         self.allowed[who] = allowed
 
     def total(self) -> int:
-        """All tokens, with the fees that were taken."""
+        """Return all tokens, including the fees that were taken."""
         return self.balances.total() + self.burnt
 
     def _move(self, source: Principal, to: m.Account, amount: int) -> Any:
@@ -148,13 +152,13 @@ class Ledger(Core):
 
 
 def err(result: Any) -> Any:
-    """The code or name of a refusal."""
+    """Return the code or name of a refusal."""
     assert result.tag == "Err", result
     return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag
 
 
 class Lab(Canisters):
-    """Subnets with publish-subscribe, and what sources, readers and probes do on them."""
+    """Subnets with publish-subscribe, and the work of sources, readers and probes on them."""
 
     def source_and_sink(
         self,
@@ -165,7 +169,7 @@ class Lab(Canisters):
         rounds: int = 60,
         **config: Any,
     ) -> tuple[Principal, Principal]:
-        """A source, with the publication's configuration, and a reader of it on a subnet."""
+        """Install a source with this configuration of the publication, and a reader on a subnet."""
         there = self.install(source, 0, publications={NAME: config.pop("publication", {})})
         reader = self.install(sink, at, subscriptions={NAME: config})
         self.step(rounds)
@@ -181,14 +185,14 @@ class Lab(Canisters):
         self.step(then)
 
     def published(self, count: int, **config: Any) -> Principal:
-        """A source that has published so many events that can be replayed."""
+        """Install a source and let it publish this many events, which can be replayed."""
         source = self.install(Source, 0, publications={NAME: {keys.REPLAY: True, **config}})
         self.step(60)
         self.emit(source, *range(1, count + 1), then=40)
         return source
 
     def asks(self, order: bytes, method: str = "ask", rounds: int = 0, **config: Any) -> Principal:
-        """A subscriber that asks for a replay."""
+        """Install a subscriber that asks for a replay. `order` is a request of `Asker`."""
         reader = self.install(Asker, 1, subscriptions={NAME: config})
         self.step(60)
         self.call(reader, method, order)
@@ -214,20 +218,20 @@ class Lab(Canisters):
         return self.answer(who, self.orchestrator, "icrc72_register_subscription", (item,))[0]
 
     def member(self, role: str, subnet: int = 0) -> Principal:
-        """A probe that is told what one of a role is."""
+        """Install a probe that subscribes to the messages for members of a role."""
         probe = self.probe(subnet)
         self.subscribe(probe, name=system_namespace(role, probe))
         return probe
 
     def teller(self, *config: tuple[str, Any]) -> Principal:
-        """A probe that may publish, and was told where."""
+        """Install a probe that may publish and knows its broadcaster."""
         probe = self.member("publisher")
         assert self.publish(probe, *config).tag == "Ok"
         self.confirm_all(probe)
         return probe
 
     def follower(self, subnet: int = 1) -> Principal:
-        """A probe with a subscription, whose alerts are confirmed."""
+        """Install a probe with a subscription, whose alerts are confirmed."""
         probe = self.member("subscriber", subnet)
         self.subscribe(probe)
         self.confirm_all(probe)
@@ -250,7 +254,7 @@ class Lab(Canisters):
         )[0]
 
     def confirm_all(self, *probes: Principal, turns: int = 6) -> None:
-        """Let probes confirm what they are notified of, for a while."""
+        """Let probes confirm their notifications, `turns` times after six rounds each."""
         for _ in range(turns):
             self.step(6)
             for probe in probes:
@@ -264,7 +268,10 @@ class Lab(Canisters):
                     self.answer(probe, caller, "icrc72_confirm_notifications", mine[:100])
 
     def with_ledger(self, fee: int = 0) -> tuple[Ledger, Principal, Value]:
-        """A ledger, where it is, and the price of 5 of its tokens for an event."""
+        """Install a ledger, and return it with its principal and a price.
+
+        The price of an event is 5 tokens of the ledger.
+        """
         ledger = Ledger(fee)
         token = self.network.create(0, RoleCanister([ledger]))
         return (
@@ -274,7 +281,7 @@ class Lab(Canisters):
         )
 
     def happenings(self) -> list[Happening]:
-        """What happens from now on."""
+        """Return a list to which all later occurrences are appended."""
         recorder = Recorder()
         self.network.observers.append(recorder)
         return recorder.happenings

@@ -1,4 +1,4 @@
-"""Faults planted into the example canisters, and what the conformance kit says of them.
+"""Plant faults into the example canisters and test them with the conformance kit.
 
     PYTHONPATH=tests python -m support.icrc72.canister_mutants broadcaster --modules MODULES \\
         --first 20

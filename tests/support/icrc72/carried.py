@@ -9,7 +9,7 @@ from interchain_events.icrc72.services import Codec
 
 
 def identical(one: object, other: object) -> bool:
-    """Whether two values are equal, with equal types all the way down."""
+    """Return whether two values and all their parts are equal and of equal types."""
     if type(one) is not type(other):
         return False
     if isinstance(one, tuple) and isinstance(other, tuple):

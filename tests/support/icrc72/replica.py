@@ -29,7 +29,7 @@ class Replica(NamedTuple):
 def replica(
     change: Callable[[Run], None] = lambda _run: None, begin: int = 150
 ) -> AbstractContextManager[Replica]:
-    """The scenario with what `change` changes, from round `begin` on."""
+    """Run the scenario as a replica, changed by `change`, from round `begin` on."""
     run = Run(parse(SCENARIO, "replica"), genesis=time.time_ns())
     change(run)
     port = Port(run, LOCAL)

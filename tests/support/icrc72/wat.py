@@ -1,4 +1,4 @@
-"""Small canisters in WebAssembly text: what all have is in canister.wat."""
+"""Small canisters in WebAssembly text. canister.wat has their common parts."""
 
 from pathlib import Path
 
@@ -12,19 +12,19 @@ IMPORTS = Path(__file__).with_name("canister.wat").read_text(encoding="utf-8")
 
 
 def method(kind: str, name: str, body: str) -> str:
-    """A method, `update` or `query`, with what it does."""
+    """Return a method, `update` or `query`, with this body."""
     return f'(func (export "canister_{kind} {name}") {body})'
 
 
 def canister(*parts: str) -> bytes:
-    """The module of a canister with these fields beside those of `IMPORTS`."""
+    """Return the module of a canister with these fields in addition to those of `IMPORTS`."""
     return bytes(wasmtime.wat2wasm(f"(module {IMPORTS} {' '.join(parts)})"))
 
 
 def ask(
     network: CanisterNetwork, who: Principal, name: str, arg: bytes = b"", rounds: int = 12
 ) -> Answer:
-    """What a canister answers an anonymous user within so many rounds."""
+    """Return a canister's answer to an anonymous user within this many rounds."""
     ticket = network.submit(ANONYMOUS, who, name, arg)
     network.step(rounds)
     assert ticket.answer is not None

@@ -1,5 +1,6 @@
-"""Roles that break one rule each, and the rule that a trial has to name: the power of the
-conformance kit.
+"""Roles that break one rule each, and the rule that a trial must report.
+
+They show which faults the conformance kit finds.
 """
 
 from collections.abc import Callable
@@ -44,7 +45,7 @@ ROLES: dict[str, Callable[[Principal], App]] = {
 
 
 def role(name: str, wrong: Wrong | None = None) -> Callable[[Principal], App]:
-    """A role, made wrong."""
+    """Return a function that makes a canister of a role and changes it with `wrong`."""
 
     def make(other: Principal) -> App:
         app = ROLES[name](other)
@@ -72,7 +73,7 @@ def around(path: str, instead: Callable[..., Any]) -> Wrong:
 
 
 def everybody_may(app: App) -> None:
-    """Disallow nobody as an orchestrator."""
+    """Allow everybody everything, as an orchestrator."""
     app.cores[0].access.may = lambda *_: True
 
 
@@ -105,8 +106,9 @@ def only_once() -> Callable[[App, Principal, Any, Any], tuple[Principal, Any, An
 def asked(
     method: str, change: Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]
 ) -> Wrong:
-    """Change the calls of one method: callee, argument and what is done with the result; `None`
-    drops the call.
+    """Change the calls of one method: callee, argument and the use of the result.
+
+    If `change` returns `None`, the call is dropped.
     """
 
     def send(
@@ -161,11 +163,11 @@ def never_asking(app: App) -> None:
 
 
 def nothing(*_given: Any) -> None:
-    """In place of a method."""
+    """Do nothing, in place of a method."""
 
 
 def forgetting(change: Callable[[App], None]) -> Wrong:
-    """Lose something in an upgrade."""
+    """Change the state after an upgrade, for example to lose a part of it."""
 
     def upgraded(app: App, honest: Any, *kept: Any) -> None:
         honest(*kept)
@@ -206,7 +208,7 @@ def elsewhere(_app: App, _to: Principal, value: Any, then: Any) -> tuple[Princip
 
 
 def unheeding(_app: App, to: Principal, value: Any, then: Any) -> tuple[Principal, Any, Any]:
-    """Takes every event for accepted, whatever the answer is."""
+    """Treat every event as accepted, whatever the answer is."""
     return to, value, lambda ctx, _results: then(ctx, every(())(value))
 
 
@@ -226,7 +228,7 @@ def _twice(
 
 
 def _hasty(app: App, honest: Any, ctx: Context) -> None:
-    """Publishes before it is told where: to whoever is a valid broadcaster."""
+    """Publish to any valid broadcaster, before the orchestrator has named one."""
     honest(ctx)
     event = Event(
         1, None, ctx.time, namespace=NAME, data=map_({"n": nat(1)}), source=ctx.me, headers=()
@@ -235,7 +237,7 @@ def _hasty(app: App, honest: Any, ctx: Context) -> None:
 
 
 def retold(number: int | None, name: str | None = None) -> Wrong:
-    """Reports something else of a replay."""
+    """Report another number of events, and perhaps another status, for a completed replay."""
 
     def change(_app: App, updates: Any) -> Any:
         return tuple(
@@ -306,7 +308,7 @@ def all_ok(results: Any) -> Any:
 
 
 def every(value: Any) -> Callable[[Any], Any]:
-    """Takes everything."""
+    """Return a function that accepts every item of `value`, whatever the results are."""
     return lambda results: tuple(ok(value) for _ in results)
 
 
@@ -315,24 +317,24 @@ def shortened(results: Any) -> Any:
 
 
 def numbered() -> Callable[[Any], Any]:
-    """Gives another id each time."""
+    """Return a function that gives another id each time."""
     count = iter(range(10**6, 10**7))
     return lambda results: tuple(ok(next(count)) if each.tag == "Ok" else each for each in results)
 
 
 def once() -> Callable[[Any], Any]:
-    """Gives the first answer again and again."""
-    kept: list[Any] = []
+    """Return a function that always gives its first answer again."""
+    answers: list[Any] = []
 
     def answer(value: Any) -> Any:
-        kept.append(value)
-        return kept[0]
+        answers.append(value)
+        return answers[0]
 
     return answer
 
 
 def hearing(method: str, change: Callable[[Any], Any]) -> Wrong:
-    """Understand the argument of one method otherwise."""
+    """Change the argument of one method before the app handles it."""
 
     def update(_app: App, honest: Any, ctx: Context, called: str, arg: bytes) -> None:
         if called == method and arg.startswith(b"DIDL"):
@@ -344,7 +346,10 @@ def hearing(method: str, change: Callable[[Any], Any]) -> Wrong:
 
 
 def viewing(**fields: Any) -> Wrong:
-    """See publications otherwise as a broadcaster: each field is made from what it was."""
+    """Change a broadcaster's view of publications.
+
+    For each named field, a function makes the new value from the true one.
+    """
 
     def notify(_app: App, honest: Any, *given: Any, **named: Any) -> Any:
         view = given[3]
@@ -380,7 +385,7 @@ def _served_before() -> Callable[[App, Any], bool]:
 
 
 def _first_entry(_app: App, honest: Any, mine: Any, entries: Any) -> None:
-    """Stay with the first broadcaster."""
+    """Keep the first broadcaster, also when another one is assigned."""
     if not mine.entries:
         honest(mine, entries)
 
@@ -566,7 +571,7 @@ _UNAUTHORIZED = err("Unauthorized")
 
 
 def nothing_of(_items: Any) -> tuple[Any, ...]:
-    """Takes no item."""
+    """Accept no item."""
     return ()
 
 

@@ -1,6 +1,4 @@
-"""What a node would answer, rendered from states at hand, and real answers rendered from real
-proofs.
-"""
+"""Answers of a node: made from states at hand, or real ones made from real proofs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -25,7 +23,7 @@ def hexed(raw: bytes) -> str:
 
 
 def header_answer(header: Header, identity: int = 1) -> dict[str, Any]:
-    """As `chain_getHeader` answers."""
+    """Return the answer to `chain_getHeader`."""
     result = {
         "parentHash": hexed(header.parent_hash),
         "number": hex(header.number),
@@ -37,7 +35,7 @@ def header_answer(header: Header, identity: int = 1) -> dict[str, Any]:
 
 
 def proof_answer(at: bytes | None, nodes: Iterable[bytes], identity: int = 2) -> dict[str, Any]:
-    """As `state_getReadProof` answers."""
+    """Return the answer to `state_getReadProof`."""
     result: dict[str, Any] = {} if at is None else {"at": hexed(at)}
     return {
         "jsonrpc": "2.0",
@@ -47,7 +45,7 @@ def proof_answer(at: bytes | None, nodes: Iterable[bytes], identity: int = 2) ->
 
 
 def read_request(keys: Iterable[bytes], at: bytes, identity: int = 2) -> dict[str, Any]:
-    """A request of `state_getReadProof`."""
+    """Return a request of `state_getReadProof`."""
     params = [[hexed(key) for key in keys], hexed(at)]
     return {"jsonrpc": "2.0", "id": identity, "method": "state_getReadProof", "params": params}
 
@@ -55,7 +53,7 @@ def read_request(keys: Iterable[bytes], at: bytes, identity: int = 2) -> dict[st
 def child_request(
     child: bytes, keys: Iterable[bytes], at: bytes, identity: int = 2
 ) -> dict[str, Any]:
-    """A request of `state_getChildReadProof`."""
+    """Return a request of `state_getChildReadProof`."""
     params = [hexed(child_root_key(child)), [hexed(key) for key in keys], hexed(at)]
     return {"jsonrpc": "2.0", "id": identity, "method": "state_getChildReadProof", "params": params}
 
@@ -63,15 +61,16 @@ def child_request(
 def proven(
     state: State, top: Iterable[bytes], children: Mapping[bytes, Iterable[bytes]]
 ) -> list[bytes]:
-    """The nodes that a node would send, ordered by their bytes."""
+    """Return the nodes that a node would send, ordered by their bytes."""
     nodes: dict[Hash, bytes] = {}
     state.prove(top, children, nodes)
     return sorted(nodes.values())
 
 
 def priced() -> Network:
-    """A network whose relay chain holds prices of publisher 1000, a large entry of 2000, and an
-    empty 1001.
+    """Return a network with data of three publishers on its relay chain.
+
+    Publisher 1000 has prices, 2000 has a large entry, and 1001 is empty.
     """
     network = Network.of([1000, 1001, 2000], {3000: {1000: PRICES[:1]}})
     for number in range(12):
@@ -87,7 +86,7 @@ STATIC = (ACTIVE_CONFIG, CURRENT_SLOT, para_head(ParaId(3000)), para_head(ParaId
 
 
 def answers(network: Network) -> dict[str, list[dict[str, Any]]]:
-    """The files of `examples/node_data`, by name: requests and answers of a session with a node."""
+    """Return the files of `examples/node_data` by name: requests and answers of a session."""
     header, state = network.relay.header, network.relay.state
     at, child = header.hash(), derive_child_key(ParaId(1000))
     return {

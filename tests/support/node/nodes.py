@@ -35,7 +35,7 @@ ALICE, BOB = signer("Alice"), signer("Bob")
 
 
 def at(net: Network, chain: int | None) -> At:
-    """The newest block of a chain, as runtime APIs are asked about it."""
+    """Return the newest block of a chain, for calls of runtime APIs."""
     if chain is None:
         return At(
             net.relay.runtime, net.relay.header, net.relay.state, net.relay.blocks[0].header.hash()
@@ -77,7 +77,7 @@ class Client:
         return self._count
 
     async def read(self) -> dict[str, Any]:
-        """The next message that is an answer; events before it are put away."""
+        """Return the next answer. Events before it are stored for `event`."""
         while True:
             message = await self.message()
             if "id" in message:
@@ -85,7 +85,7 @@ class Client:
             self._keep(message)
 
     async def message(self) -> dict[str, Any]:
-        """The next message, whatever it is."""
+        """Return the next message of any kind."""
         found = await self.socket.receive()
         if found.type is not aiohttp.WSMsgType.TEXT:
             raise ConnectionError(f"{found.type.name}, close code {self.socket.close_code}")
@@ -93,7 +93,7 @@ class Client:
         return message
 
     async def call(self, method: str, *params: Any) -> Any:
-        """The result of a call. Raises `Refusal`."""
+        """Make a call and return its result. Raises `Refusal`."""
         number = await self.send(method, *params)
         answer = await self.read()
         assert answer["id"] == number, answer
@@ -108,7 +108,7 @@ class Client:
         return refused.value
 
     async def event(self, subscription: str) -> Any:
-        """The next event of a subscription."""
+        """Return the next event of a subscription."""
         while not self.events.get(subscription):
             message = await self.message()
             assert "id" not in message, message
@@ -116,7 +116,7 @@ class Client:
         return self.events[subscription].pop(0)
 
     async def settled(self, subscription: str) -> list[Any]:
-        """The events of a subscription that were sent up to now."""
+        """Return all events of a subscription that have been sent so far."""
         await self.call("system_chain")
         return self.events.pop(subscription, [])
 
@@ -136,13 +136,13 @@ class Running:
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def connect(self, chain: int | None = None, **options: Any) -> Client:
-        """A new connection to a chain."""
+        """Open a new connection to a chain."""
         socket = await self.http.ws_connect(self.urls[chain], max_msg_size=0, **options)
         self.opened.append(socket)
         return Client(socket)
 
     async def post(self, body: Any, chain: int | None = None) -> Any:
-        """What a POST is answered with."""
+        """Send a POST request and return its answer."""
         async with self.http.post(self.http_url(chain), json=body) as response:
             return await response.json()
 
@@ -152,7 +152,7 @@ class Running:
         return int(self.urls[None].split(":")[2].rstrip("/"))
 
     def http_url(self, chain: int | None = None) -> str:
-        """Where to POST."""
+        """Return the URL for POST requests."""
         return self.urls[chain].replace("ws:", "http:")
 
     async def step(self, count: int = 1) -> None:
@@ -168,7 +168,7 @@ async def serving(
     journal: Writer | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
-    """A node with manual building and development methods, unless told otherwise."""
+    """Run a node, by default with manual building and development methods."""
     given = {"port": 0, "dev": True, "build": Build.MANUAL, **options}
     live = LiveNetwork(Simulation(scenario or load_bundled("node"), accounts=True), observers)
     server = Server(live, Options(**given), journal)
@@ -182,8 +182,9 @@ async def serving(
 
 
 def served(chain: int | None = None, **options: Any) -> Callable[[Told], Callable[..., None]]:
-    """A story with a `node` of these options and a `client` of a chain, that of its parameter
-    `chain` if it has one.
+    """Return a decorator for coroutines that get a `node` and a `client`.
+
+    The client is connected to `chain`, or to the value of the test's parameter `chain`.
     """
 
     def decorate(what: Told) -> Callable[..., None]:
@@ -209,12 +210,12 @@ def served(chain: int | None = None, **options: Any) -> Callable[[Told], Callabl
 def serving_beside(
     scenario: Scenario | None = None, **options: Any
 ) -> AbstractContextManager[Running]:
-    """A node as `serving` has it, in a thread of its own, where its loop runs."""
+    """Run a node like `serving`, in a thread with a loop of its own."""
     return beside(lambda: serving(scenario, **options))
 
 
 def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:
-    """A signed transfer of Alice's to Bob, in hexadecimal."""
+    """Return a signed transfer from Alice to Bob, in hexadecimal."""
     net = node.server.live.network
     what = call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount)
     return f"0x{signed(net, chain, what, ALICE, **more).hex()}"

@@ -1,5 +1,6 @@
-"""axe-core finds what people with a screen reader or a keyboard cannot use; fetched once from npm
-and checked.
+"""axe-core, which finds parts of a page that a screen reader or keyboard cannot use.
+
+It is fetched once from npm, and its hash is checked.
 """
 
 import json
@@ -17,7 +18,7 @@ INTEGRITY = (
 
 
 def script(cache: Path = CACHE) -> str:
-    """The library. Raises `BrowserMissingError`."""
+    """Return the library. Raises `BrowserMissingError`."""
     file = cache / PACKAGE / "package" / "axe.min.js"
     if not file.exists():
         with _locked(cache):
@@ -31,7 +32,7 @@ def script(cache: Path = CACHE) -> str:
 
 
 def faults(page: Page) -> list[str]:
-    """What axe-core finds serious or critical on a page, each with the first element."""
+    """Return the serious and critical faults of a page, each with the first element."""
     page.evaluate(script())  # as a script of the debugger, which a page's policy does not concern
     found: list[dict[str, Any]] = page.evaluate("axe.run().then((found) => found.violations)")
     return [

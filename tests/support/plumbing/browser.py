@@ -61,20 +61,20 @@ NewPage = Callable[..., Page]
 
 
 def show(page: Page, file: Path, size: ViewportSize = DESKTOP) -> None:
-    """Opens a file in a window of a size."""
+    """Open a file in a window of this size."""
     page.set_viewport_size(size)
     page.goto(file.resolve().as_uri())
 
 
 def overflows(page: Page) -> bool:
-    """Whether the page is wider than its window, so that a reader would have to scroll sideways."""
+    """Return whether the page is wider than its window, so that a reader must scroll sideways."""
     return bool(
         page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
     )
 
 
 class Watch:
-    """What pages did that a page of this project must not do."""
+    """A record of forbidden actions of pages."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -82,7 +82,7 @@ class Watch:
         """Beginnings of addresses that pages may ask for beside files."""
 
     def over(self, page: Page) -> None:
-        """Watches a page from now on."""
+        """Watch a page from now on."""
         page.on("request", self._request)
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.faults.append(f"the page threw {error}"))
@@ -111,7 +111,7 @@ def chromium(request: pytest.FixtureRequest) -> Chromium | Path:
 
 @contextmanager
 def launched(chromium: Chromium | Path) -> Iterator[Browser]:
-    """A running browser."""
+    """Run a browser."""
     with TemporaryDirectory(prefix="browser-") as home, sync_playwright() as playwright:
         if isinstance(chromium, Chromium):
             executable, variables = (

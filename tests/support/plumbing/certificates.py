@@ -13,7 +13,7 @@ from interchain_events.events.subscriptions.grpc_server import Tls
 
 
 def certificate(folder: Path) -> Tls:
-    """A new one, for an hour, in a folder."""
+    """Make a certificate in a folder, valid for an hour."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)

@@ -42,7 +42,7 @@ Promise.all(names.map(unpackOne)).catch((error) => {
 
 
 class BrowserMissingError(Exception):
-    """There is no browser to test with; the message says why and what can be done."""
+    """Raised if there is no browser. The message says why, and what can be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,9 @@ class Chromium:
         return self.folder / "chromium"
 
     def environment(self, home: Path) -> dict[str, str]:
-        """All the variables it needs, with a writable home; its own font and libraries come
-        first.
+        """Return the variables that the browser needs, with a writable home.
+
+        Its own font and libraries come first.
         """
         (home / "fonts.conf").write_text(
             f"<fontconfig><dir>{self.folder / 'fonts'}</dir>"
@@ -77,7 +78,7 @@ class Chromium:
 
 
 def ready(cache: Path = CACHE) -> Chromium:
-    """The unpacked browser; fetches it first where it is not there.
+    """Return the unpacked browser, and fetch it first if necessary.
 
     Raises `BrowserMissingError`.
     """
@@ -103,7 +104,7 @@ def ready(cache: Path = CACHE) -> Chromium:
 
 @contextlib.contextmanager
 def _locked(cache: Path) -> Iterator[None]:
-    """One process at a time; the lock goes with the process that holds it."""
+    """Let only one process at a time in. The lock is released if its process ends."""
     import fcntl  # noqa: PLC0415  # not on Windows, for which there is no browser here either
 
     try:
@@ -116,7 +117,7 @@ def _locked(cache: Path) -> Iterator[None]:
 
 
 def _install(partial: Path, folder: Path) -> None:
-    """Fetches, checks and unpacks beside the place, then moves there in one step."""
+    """Fetch, check and unpack the browser in `partial`, then move it to `folder` in one step."""
     partial.mkdir()
     package = _fetch(partial, f"{PACKAGE}@{VERSION}")
     _check(package)
@@ -141,7 +142,7 @@ def _untar(source: Path, target: Path) -> None:
 
 
 def _fetch(partial: Path, package: str) -> Path:
-    """A package, as npm's settings say where from; nothing of it is run."""
+    """Fetch a package from the registry in npm's settings. None of its code is run."""
     npm = Path(_node()).parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
     options = [
         f"--pack-destination={partial}",
@@ -155,7 +156,7 @@ def _fetch(partial: Path, package: str) -> Path:
 
 
 def _check(package: Path, name: str = f"{PACKAGE} {VERSION}", integrity: str = INTEGRITY) -> None:
-    """Raises `BrowserMissingError` unless the package is the one that was pinned."""
+    """Raise `BrowserMissingError` unless the package has the pinned hash."""
     with package.open("rb") as file:
         digest = hashlib.file_digest(file, "sha512").digest()
     found = "sha512-" + base64.b64encode(digest).decode()

@@ -23,7 +23,7 @@ LINES = tuple(
 
 
 def told(session: Session, *lines: str) -> str:
-    """All that the lines of a session showed, as text."""
+    """Execute lines in a session and return the text of their output."""
     out: list[str] = []
     for page in (page for line in lines for page in session.execute(line)):
         if isinstance(page, Line):
@@ -48,5 +48,5 @@ def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 
 def invoked(*arguments: object) -> Result:
-    """What came of a command without the handling of its errors."""
+    """Return the result of a command, run without the handling of its errors."""
     return CliRunner().invoke(program, [str(each) for each in arguments])

@@ -1,5 +1,6 @@
-"""Runs `pubsub` in forks of a process that has imported what earlier runs did: that takes two
-seconds of each start.
+"""Run `pubsub` in forks of a process that has imported the modules of earlier runs.
+
+Importing them takes two seconds of each start.
 
 `python -m support.plumbing.forked` reads requests, one JSON object a line, and answers each with an
 exit code.
@@ -55,7 +56,7 @@ def run(
 
 @cache
 def _server() -> "subprocess.Popen[str]":
-    """The process that forks; one for each process of tests."""
+    """Return the process that forks. Each process of tests has one."""
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     server = subprocess.Popen(
         [sys.executable, "-m", "support.plumbing.forked"],
@@ -70,7 +71,7 @@ def _server() -> "subprocess.Popen[str]":
 
 
 def main() -> None:
-    """Fork for each request; the child goes on as the program."""
+    """Fork for each request. The child runs the program."""
     from pubsub_emulator.cli.main import (  # noqa: PLC0415  # only the server is to import it
         main as pubsub,
     )

@@ -1,9 +1,8 @@
-"""One input at a limit and one beyond it, and what the reader makes of them, each in a process of
-its own.
+"""Inputs at each limit and beyond it, read in processes of their own.
 
 `python -m support.plumbing.limits` reads lines `CONSTANT at|beyond`, and for each prints a JSON
-object: what came of it, the bytes of the input, and by how many bytes the peak of memory grew. Each
-input has a fork of the process, which has imported everything.
+object: the result, the bytes of the input, and by how many bytes the peak of memory grew. Each
+input is read in a fork of the process, which has imported everything.
 """
 
 import asyncio
@@ -81,14 +80,17 @@ class Probe(NamedTuple):
 
 
 def _file(read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
-    def of(data: bytes) -> Any:
+    """Return a function that writes an input to a file and lets `read` read it."""
+
+    def read_data(data: bytes) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "input"
             path.write_bytes(data)
+            # The peak of memory is measured, and the reader of a file does not hold this copy.
             del data
             return read(path)
 
-    return of
+    return read_data
 
 
 def _padded(seed: bytes, size: int) -> bytes:
@@ -96,7 +98,7 @@ def _padded(seed: bytes, size: int) -> bytes:
 
 
 def _stuffed(document: bytes, size: int) -> bytes:
-    """A JSON object with one long text more: it is read sooner than as many spaces."""
+    """Return a JSON object with one more long text, which is read faster than as many spaces."""
     return document[:-1] + b',"x":"' + b"x" * (size - len(document) - 7) + b'"}'
 
 
@@ -141,7 +143,7 @@ def _turns(size: int) -> bytes:
 
 
 def _answer(data: bytes) -> Any:
-    """An answer over HTTP, gzipped, as the client reads it."""
+    """Return an HTTP answer, gzipped, as the client reads it."""
     packed = gzip.compress(data, 1)
     del data
 
@@ -158,7 +160,7 @@ def _answer(data: bytes) -> Any:
 
 
 def _request(data: bytes) -> Any:
-    """The answer of a node; an error of the request itself is raised."""
+    """Return the answer of a node. If the request itself is refused, the error is raised."""
     server = Server(LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0))
     found = server.dispatcher.handle(data, RELAY, None)
     answer = json.loads(
@@ -233,7 +235,7 @@ def _decoded(types: dict[int, Type]) -> Callable[[bytes], Any]:
 
 
 def _withdraw(assets: int) -> bytes:
-    """A message of one instruction that withdraws assets of parents 0, 1, 2 and so on."""
+    """Return a message of one instruction that withdraws assets of parents 0, 1, 2 and so on."""
     each = b"".join(bytes((at, 0, 0, 4)) for at in range(assets))
     return bytes((5, 4, 0)) + encode_compact(assets) + each
 
@@ -245,7 +247,7 @@ def _leb(number: int) -> bytes:
 
 
 def _request_of(levels: int) -> bytes:
-    """A request to a canister with so many levels of lists and maps in its envelope."""
+    """Return a request to a canister with this many levels of lists and maps in its envelope."""
     nonce: list[Any] = []
     for _ in range(levels - 2):
         nonce = [nonce]
@@ -267,7 +269,7 @@ def _subscribed(data: bytes) -> None:
 
 
 def _opened(*, own: bool = False, reads_all: bool = False) -> Callable[[bytes], None]:
-    """Streams that are open at once, of one client or of one each."""
+    """Return a function that opens a stream for each byte, of one client (`own`) or of one each."""
     limits = Limits() if own or not reads_all else replace(Limits(), streams=10_000)
 
     def of(data: bytes) -> None:
@@ -280,7 +282,7 @@ def _opened(*, own: bool = False, reads_all: bool = False) -> Callable[[bytes], 
 
 
 def _kept(data: bytes) -> None:
-    """Messages of another canister, none of which a proxy forgets."""
+    """Let a proxy store a message for each byte. Raises `PubsubError` if it drops one."""
     proxy, message = Proxy(), SimpleNamespace(caller=ANONYMOUS, reply=bytes)
     for _ in data:
         proxy.update(cast("Context", message), "m", b"")
@@ -289,7 +291,7 @@ def _kept(data: bytes) -> None:
 
 
 def _adapter_answer(data: bytes) -> None:
-    """The answer of an adapter; none is raised."""
+    """Let a client of adapters read this answer. Raises `PubsubError` if it refuses it."""
 
     async def run() -> object:
         async def handle(_request: web.Request) -> web.Response:
@@ -305,7 +307,7 @@ def _adapter_answer(data: bytes) -> None:
 
 
 def _posted(data: bytes) -> Any:
-    """A publication as an adapter takes it; one that is too long is raised."""
+    """Publish through an adapter. Raises `PubsubError` if the publication is too long."""
 
     async def run() -> int:
         ledger = SimulatedLedger(SimulatedNetwork("a"))
@@ -471,12 +473,12 @@ _ALLOWANCE: Final = 256 << 20
 
 
 def limits() -> dict[str, int]:
-    """Every limit of the table by its constant."""
+    """Return every limit of the table by its constant."""
     return {limit.constant: limit.value() for row in all_rows() for limit in row.limits}
 
 
 def most(constant: str, data: int) -> int:
-    """The bytes by which the peak of memory may grow for an input of so many bytes."""
+    """Return by how many bytes the peak of memory may grow for an input of this size."""
     return PROBES[constant].factor * data + _ALLOWANCE
 
 

@@ -36,8 +36,9 @@ Moto leaves temporary files open: warnings, in the tests' own process.
 
 @contextmanager
 def s3_server(monkeypatch: pytest.MonkeyPatch, log: Path | None = None) -> Iterator[str]:
-    """The address of an empty bucket; the environment leads to it as long as the server runs, and
-    it logs requests.
+    """Run an object store and yield the address of an empty bucket.
+
+    While the server runs, the environment has its address and keys. Requests are logged to `log`.
     """
     with (
         log.open("wb") if log else nullcontext() as errors,

@@ -1,5 +1,6 @@
-"""Runs what Markdown pages show: a page's blocks in order, in a folder of its own, output compared
-where it is shown.
+"""Run the blocks of Markdown pages and compare the shown output.
+
+The blocks of a page are run in order, in a folder of their own.
 
     ```python            run; all blocks of a page share their names
     ```sh                every line a command: `pubsub …`, `python …` or `curl …`; `\\` continues
@@ -8,7 +9,7 @@ where it is shown.
                          columns
     ```text              shown, not run
 
-A comment right before a block says what is not as usual:
+A comment right before a block changes how it is treated:
 
     <!-- not run: why -->      the reason is part of the page; `tests/docs/test_pages.py` counts
                                these blocks
@@ -78,13 +79,13 @@ for line in sys.stdin:
 
 
 def filled(name: str) -> str:
-    """A page of docs/ as the site has it, with the parts that code writes."""
+    """Return a page of docs/ as it is on the site, with the parts that code writes."""
     text: str = made.filled((ROOT / "docs" / name).read_text(encoding="utf-8"))
     return text
 
 
 class PageError(AssertionError):
-    """What a page shows is not so; the message begins with page and line."""
+    """Raised if a page shows something wrong. The message begins with page and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """Every page of the project's documentation, and its README."""
+    """Return every page of the project's documentation, and its README."""
     written = [
         path for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))
     ]
@@ -117,7 +118,7 @@ def pages() -> list[Path]:
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """The fenced blocks of a page, in order; Sphinx's own directives are none."""
+    """Yield the fenced blocks of a page in order, without Sphinx's own directives."""
     name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
     marks: dict[str, str] = {}
     for token in MarkdownIt().parse(path.read_text(encoding="utf-8")):
@@ -135,7 +136,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def check_marks(block: Block) -> None:
-    """Raises `PageError` for a block that would pass for run, and is not."""
+    """Raise `PageError` for a block that looks as if it were run, but is not."""
     if block.reason is not None and len(block.reason) < 10:  # a word is no reason
         raise PageError(f"{block.place}: say why it is not run")
     for port in block.marks.get("serves", "").split():
@@ -288,7 +289,7 @@ class Runner:
         return "".join(self._run_command(block, words) for words in commands(block.text))
 
     def _run_until(self, block: Block, shown: str) -> str:
-        """Run a block's commands until they print what is shown, and return what they print."""
+        """Run a block's commands until they print the shown output, and return it."""
         end = time.monotonic() + MOST_SECONDS_TO_START
         printed = self._run_commands(block)
         while not matches(shown, printed) and time.monotonic() < end:
@@ -334,9 +335,9 @@ class Runner:
 
 
 def program(name: str, place: str) -> Path:
-    """Return the path of a program: of this environment or, `curl`, of the machine.
+    """Return the path of a program in this environment, or of the machine's `curl`.
 
-    Raises `PageError` if there is none.
+    Raises `PageError` if it does not exist.
     """
     if name != "curl":
         return PROGRAMS / name
@@ -347,7 +348,7 @@ def program(name: str, place: str) -> Path:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nothing listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -361,7 +362,7 @@ def takes_connections(port: int) -> bool:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The commands of a block, as words. Raises `PageError` for what needs a shell."""
+    """Return the commands of a block as words. Raises `PageError` if one needs a shell."""
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if any(word in ("|", "&&", "||", ";", ">", "<", "&") for word in words):
@@ -373,7 +374,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether this is what was printed; spaces at the ends of lines do not count."""
+    """Return whether the shown text was printed, ignoring spaces at the ends of lines."""
     parts = []
     for line in shown.strip("\n").splitlines():
         if line.strip() == "…":

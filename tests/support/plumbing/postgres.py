@@ -261,7 +261,7 @@ class MortalServer:
         return self._server.url(self._server.new_database())
 
     def kill(self) -> None:
-        """Kill it, and start it again once nothing of it is left."""
+        """Kill the server, and start it again once all of its processes have ended."""
         self._server.kill()
         self._server.start()
 

@@ -1,8 +1,8 @@
 """Disks that lose what was not synced: one for SQLite, one for files that appear whole.
 
-A stop is taken after each change of the disk. An image is what a power cut may leave then: what was
-synced, and of what was written since nothing, all, a part, a torn write, or some writes without
-those before them.
+After each change of the disk, a test can take images: states that a power cut may leave. An image
+has everything that was synced. Of later writes it has none, all, some, a torn one, or some without
+the writes before them.
 """
 
 import itertools
@@ -41,8 +41,11 @@ class SqliteDisk:
     """The files of a database, as its engine wrote and synced them."""
 
     synced: dict[str, bytearray] = field(default_factory=dict)
+    """The synced content of files, by name."""
     waiting: dict[str, list[_Change]] = field(default_factory=dict)
+    """Writes that are not synced yet, by the file's name."""
     on_change: Callable[[], None] = lambda: None
+    """Called after each change of the disk."""
 
     def change(self, name: str, change: _Change) -> None:
         """Note a write that is not synced yet."""
@@ -51,15 +54,16 @@ class SqliteDisk:
         self.on_change()
 
     def sync(self, name: str) -> None:
-        """Put what was written to a file on the disk."""
+        """Apply the waiting writes of a file to the disk."""
         content = self.synced.setdefault(name, bytearray())
         for change in self.waiting.pop(name, []):
             change.apply(content)
         self.on_change()
 
     def images(self, rng: random.Random) -> Iterator[dict[str, bytes]]:
-        """What a power cut may leave now: seven images, each file's unsynced writes lost in another
-        way.
+        """Yield the states that a power cut may leave now.
+
+        There are seven. In each, unsynced writes are lost in another way.
         """
         for how in range(7 if any(self.waiting.values()) else 1):
             image = {}
@@ -122,7 +126,7 @@ class _System(apsw.VFS):
 
 
 class _Connection:
-    """What `SqliteDatabase` uses of a connection, on a file system that is watched."""
+    """The part of a connection that `SqliteDatabase` uses, on a watched file system."""
 
     def __init__(self, path: str, system: str) -> None:
         self._connection = apsw.Connection(path, vfs=system)
@@ -141,7 +145,7 @@ _SYSTEMS: list[_System] = []
 
 @contextmanager
 def sqlite_on(disk: SqliteDisk) -> Iterator[None]:
-    """Databases that are opened here write to `disk`."""
+    """Let databases that are opened in the context write to `disk`."""
     name = f"watched-{next(_NAMES)}"
     _SYSTEMS.append(_System(disk, name))  # SQLite may come back to it as long as the process lives
     with pytest.MonkeyPatch.context() as patch:
@@ -212,8 +216,9 @@ class FileDisk:
             yield
 
     def images(self) -> Iterator[dict[Path, bytes]]:
-        """What a power cut may leave: only what was synced; or all names, with the contents that
-        were synced.
+        """Yield the states that a power cut may leave.
+
+        Either only synced files and names exist, or all names, with the contents that were synced.
         """
         for names in (self.names, self._now()):
             yield {

@@ -18,9 +18,7 @@ TOLD: Final = 3_000
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's variables and more, with which Python finds the project and the helpers of
-    tests.
-    """
+    """Return this process's and these variables, with paths to the project and the helpers."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))),
@@ -31,9 +29,9 @@ def environment(**variables: str) -> dict[str, str]:
 def python(
     *arguments: object, folder: Path = ROOT, given: str | None = None, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run Python in a folder to its end: its exit code, and all that it printed.
+    """Run Python in a folder to its end, and return its exit code and output.
 
-    `given` is what it reads.
+    `given` is its standard input.
     """
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
@@ -60,7 +58,10 @@ def program(
 
 
 def printed(script: str, *hash_seeds: str) -> set[str]:
-    """The outputs of a program under these hash seeds: one, if it depends on none."""
+    """Return the different outputs of a program under these hash seeds.
+
+    There is only one if the output does not depend on the seed.
+    """
     runs = [python("-c", script, PYTHONHASHSEED=seed) for seed in hash_seeds]
     assert not any(run.returncode for run in runs), runs[0].stderr
     return {run.stdout for run in runs}
@@ -82,7 +83,7 @@ class Cast:
             self.port = found.getsockname()[1]
 
     def arguments(self, who: str) -> list[str]:
-        """What Python runs as `who`, after `-m`."""
+        """Return the arguments of Python after `-m` for a process named `who`."""
         raise NotImplementedError
 
     def start(self, who: str) -> None:
@@ -108,7 +109,7 @@ class Cast:
         return self.folder / f"{who}.log"
 
     def told(self) -> str:
-        """The end of what each process wrote, and how it ended if it did."""
+        """Return the end of each process's output, and how the process ended if it did."""
         return "\n".join(
             f"{who} (exit status {process.poll()}) wrote:\n"
             + self._log(who).read_bytes()[-TOLD:].decode("utf-8", "replace")

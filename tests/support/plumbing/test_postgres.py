@@ -40,7 +40,7 @@ def private_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _modes(*folders: Path) -> dict[Path, int]:
-    """The modes of the folders, of all that is in them, and of every folder above them."""
+    """Return the modes of the folders, of their content, and of every folder above them."""
     above = {parent for folder in folders for parent in folder.parents}
     below = {found for folder in folders for found in folder.rglob("*") if not found.is_symlink()}
     return {path: stat.S_IMODE(path.stat().st_mode) for path in {*folders, *above, *below}}

@@ -1,5 +1,6 @@
-"""Tests that are coroutines: what they are about is made for them, and their other parameters are
-fixtures.
+"""Decorators for tests that are coroutines.
+
+The decorator makes the first arguments of the coroutine. Its other parameters are fixtures.
 """
 
 import asyncio
@@ -17,8 +18,10 @@ T = TypeVar("T")
 def told(
     play: Callable[..., None], fixture: str = "", made: int = 1
 ) -> Callable[[Told], Callable[..., None]]:
-    """Tests of coroutines whose first `made` parameters `play` gives: `play(story)`, or
-    `play(value, story)` where a fixture is named.
+    """Return a decorator that turns a coroutine into a test.
+
+    `play` is called with a function that makes the coroutine from its first `made` arguments. If a
+    fixture is named, `play` gets its value before that function.
     """
 
     def decorate(what: Told) -> Callable[..., None]:
@@ -46,7 +49,7 @@ alone = told(lambda story: asyncio.run(asyncio.wait_for(story(), 300)), made=0)
 
 @contextmanager
 def beside(opening: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
-    """What is opened in a thread of its own, where its loop runs up to the end of the block."""
+    """Open a context in a thread with a loop of its own, and close it at the end."""
     opened: list[T] = []
     ready, end = threading.Event(), threading.Event()
 

@@ -14,8 +14,9 @@ VECTORS = Path(__file__).parents[2] / "vectors"
 
 
 def cases(pattern: str, formats: Sequence[Format]) -> Iterator[Case]:
-    """Every case of the files of a pattern below `tests/vectors`, each in the one format that it
-    fits.
+    """Return every case in the files below `tests/vectors` that match a pattern.
+
+    Each case is returned in the one format that it fits.
     """
     for path in sorted(VECTORS.glob(pattern)):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ def cases(pattern: str, formats: Sequence[Format]) -> Iterator[Case]:
 
 
 def each_case(pattern: str, formats: Sequence[Format]) -> pytest.MarkDecorator:
-    """Decorator: the test takes the `check` of each case."""
+    """Return a decorator for a test that gets the `check` of each case."""
     found = list(cases(pattern, formats))
     return pytest.mark.parametrize(
         "check", [check for _, check in found], ids=[name for name, _ in found]

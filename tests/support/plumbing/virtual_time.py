@@ -1,10 +1,10 @@
-"""An event loop whose clock jumps: nothing sleeps, nothing runs in threads, and a run is decided by
-its draws alone.
+"""An event loop whose clock jumps instead of sleeping.
 
     run(story(), delay=lambda: 0.0)
 
-What is asked of a worker thread is done at once, and its answer is handed over after `delay()`
-seconds of that clock: so whatever else happens meanwhile may come before the answer.
+No work is done in threads, so the draws alone decide a run. Work for a worker thread is done at
+once, and its result is returned after `delay()` seconds of the clock. So other events may come
+before the result.
 """
 
 import asyncio

@@ -21,7 +21,7 @@ MAINNET: list[dict[str, Any]] = [
 
 
 def as_json(value: Any) -> Any:
-    """A metadatum as db-sync writes it in JSON."""
+    """Return a metadatum as db-sync writes it in JSON."""
     match value:
         case bytes():
             return "0x" + value.hex()
@@ -36,7 +36,7 @@ def as_json(value: Any) -> Any:
 
 
 def metadatum(content: bytes, size: int = 64) -> dict[str, Any]:
-    """An object as PRISM nodes write it in metadata."""
+    """Return an object as PRISM nodes write it in metadata."""
     return {"v": 1, "c": [content[at : at + size] for at in range(0, len(content), size)]}
 
 
@@ -61,21 +61,21 @@ class DbSync:
             self._block(connection, None, sha256(b"genesis"))
 
     def _connected(self) -> AbstractContextManager[psycopg.Connection[Any]]:
-        """A transaction."""
+        """Run a transaction."""
         return psycopg.connect(self.url)
 
     def run(self, statement: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Any statement."""
+        """Execute a statement."""
         with self._connected() as connection:
             cursor = connection.execute(statement.encode(), tuple(params) or None)
             return cursor.fetchall() if cursor.description else []
 
     def build(self, *objects: bytes) -> int:
-        """The next block, with a transaction for each object; its number."""
+        """Append a block with a transaction for each object, and return its number."""
         return self.build_metadata(*map(metadatum, objects))
 
     def build_metadata(self, *values: Any, valid: bool = True, key: int = LABEL) -> int:
-        """The next block, with a transaction for each metadatum of the label."""
+        """Append a block with a transaction for each metadatum of the label."""
         return self.build_raw(
             (
                 (json.dumps(as_json(each)) if self.has_json else None, cbor2.dumps({key: each}))
@@ -88,7 +88,7 @@ class DbSync:
     def build_raw(
         self, listed: Iterable[tuple[str | None, bytes]], *, valid: bool = True, key: int = LABEL
     ) -> int:
-        """The next block, with a transaction for each pair of JSON and CBOR."""
+        """Append a block with a transaction for each pair of JSON and CBOR."""
         self.number += 1
         with self._connected() as connection:
             block = self._block(connection, self.number, self.hash(self.number))
@@ -108,11 +108,11 @@ class DbSync:
         return self.number
 
     def hash(self, number: int) -> bytes:
-        """The hash of a block on this branch."""
+        """Return the hash of a block on this branch."""
         return sha256(f"{self.branch} {number}".encode())
 
     def empty(self, count: int) -> None:
-        """Blocks with nothing, many at once."""
+        """Append many empty blocks at once."""
         self.run(
             "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count,"
             " proto_major, proto_minor) SELECT sha256(convert_to(%s || n, 'UTF8')), n / 2, n, 1, 1,"
@@ -123,7 +123,7 @@ class DbSync:
         self.number += count
 
     def back_to(self, number: int) -> None:
-        """Roll back: the rows of every block after this one go, what comes is on another branch."""
+        """Roll back: remove the rows of all blocks after this one, and begin another branch."""
         self.run(
             "WITH gone AS (DELETE FROM block WHERE block_no > %s RETURNING id), "
             "txs AS (DELETE FROM tx WHERE block_id IN (SELECT id FROM gone) RETURNING id) "

@@ -38,20 +38,20 @@ class ManyChains(DbSync):
             yield self._connection
 
     def clear(self) -> None:
-        """Back to a database with the first block only."""
+        """Remove all blocks except for the first one."""
         self.run("DELETE FROM tx_metadata")
         self.run("DELETE FROM tx")
         self.run("DELETE FROM block WHERE block_no IS NOT NULL")
         self.number = self.branch = 0
 
     def close(self) -> None:
-        """Release connections."""
+        """Close the connections."""
         self._connection.close()
         self.reader.close()
 
 
 class _Mirrored(Branches):
-    """A chain that is read from its db-sync; what the node hands over waits in the pool."""
+    """A chain that is read from its db-sync. Objects that the node submits wait in the pool."""
 
     def __init__(self, cardano: DbSync, lag: int) -> None:
         self.cardano = cardano
@@ -68,7 +68,7 @@ class _Mirrored(Branches):
         self.cardano.back_to(number)
 
     def read_by(self, database: Database) -> None:
-        """A node that starts reads with nothing in memory."""
+        """Let a node read the chain that has not read any of it yet."""
         self._reader = DbSyncChain(self.cardano.url, self.lag)
         self._reader._database = database
 

@@ -37,7 +37,7 @@ class _Head:
 
 @dataclass
 class Branches:
-    """A `Chain` whose best branch the test writes; what is `lag` below the best block is final."""
+    """A `Chain` whose best branch the test writes. Blocks `lag` below the best one are final."""
 
     lag: int = 0
     blocks: list[tuple[Block, list[bytes]]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Branches:
         self.build()
 
     def build(self, *objects: bytes) -> int:
-        """The next block, with these objects; its number."""
+        """Append a block with these objects, and return its number."""
         number = len(self.blocks) + 1
         parent = self.blocks[-1][0].hash if self.blocks else bytes(32)
         block = anchoring(number, self._branch, parent, objects)
@@ -59,16 +59,16 @@ class Branches:
         return number
 
     def anchor_now(self, *signed: Any) -> int:
-        """The next block, with one object of these operations."""
+        """Append a block with one object of these operations, and return its number."""
         return self.build(atala_object([each.raw for each in signed]))
 
     def build_pool(self) -> int:
-        """The next block, with all that waits."""
+        """Append a block with all waiting objects, and return its number."""
         waiting, self.pool = self.pool, []
         return self.build(*waiting)
 
     def drop_to(self, number: int) -> None:
-        """A reorg: blocks after `number` go, what they had waits again."""
+        """Remove the blocks after `number` in a reorganisation. Their objects wait again."""
         self.pool = [raw for _, objects in self.blocks[number:] for raw in objects] + self.pool
         del self.blocks[number:]
         self._branch += 1
@@ -139,7 +139,7 @@ class Running:
     async def seen(
         self, subscription: ClientSubscription
     ) -> tuple[list[pb.SubscriptionEvent], ClientSubscription]:
-        """Everything up to the seam, and where to go on."""
+        """Return all events up to the seam, and the subscription to continue from."""
         events: list[pb.SubscriptionEvent] = []
         async with aclosing(self.client.events(subscription, reconnect=False)) as messages:
             async for message in messages:
@@ -152,8 +152,10 @@ class Running:
     def watch(
         self, operation: bytes, of: Callable[[Any], Any] = lambda each: each.status
     ) -> tuple[list[Any], Any]:
-        """What is `of` the statuses of an operation, a list that grows, and the task that ends with
-        them.
+        """Follow the statuses of an operation in a task.
+
+        Returns a list to which the result of `of` for each status is appended, and the task, which
+        ends with the statuses.
         """
         found: list[Any] = []
 
@@ -166,7 +168,7 @@ class Running:
 
 
 async def refused(action: Any, code: grpc.StatusCode, words: str | None = None) -> None:
-    """Assert that a node refuses what a client asks, with a code and words."""
+    """Assert that a node refuses a request with this code and a message that matches `words`."""
     with pytest.raises(NodeError, match=words) as found:
         await action
     assert found.value.code is code
@@ -185,7 +187,7 @@ def play(
     chain: Branches | None = None,
     **options: Any,
 ) -> None:
-    """A story of a node over a log, two minutes at most."""
+    """Run a story of a node over a log, at most two minutes."""
 
     async def what() -> None:
         async with asyncio.timeout(120), running(log, chain or Branches(), **options) as node:
@@ -197,7 +199,7 @@ def play(
 def played(
     *, on: str = "log", chain: Callable[[], Branches] = Branches, **options: Any
 ) -> Callable[[Told], Callable[..., None]]:
-    """Tests of a node over the log of a fixture, with a chain of its own."""
+    """Return a decorator for tests of a node over the log of a fixture, with a chain of its own."""
     return told(lambda log, story: play(log, story, chain(), **options), on)
 
 

@@ -18,7 +18,7 @@ TABLES = {
 
 
 def anchoring(number: int, branch: int, parent: bytes, objects: Iterable[bytes]) -> Block:
-    """A block of a branch with these objects, and an event that is nobody's."""
+    """Return a block of a branch with these objects and an event of another pallet."""
     events: list[tuple[str, dict[str, Any]]] = [("System.ExtrinsicSuccess", {"n": number})]
     events += [("Prism.ObjectAnchored", {"who": bytes(32), "object": raw}) for raw in objects]
     found = ChainBlock(None, number, sha256(f"{branch} {number}".encode()), number * 6_000, events)
@@ -34,11 +34,11 @@ class Chain:
         self._hashes = {0: bytes(32)}
 
     def hash(self, number: int) -> bytes:
-        """The hash of a block on the present branch."""
+        """Return the hash of a block on the present branch."""
         return self._hashes[number]
 
     def build(self, *objects: bytes) -> int:
-        """The next block, with these objects; its number."""
+        """Append a block with these objects, and return its number."""
         block = anchoring(self.number + 1, self.branch, self._hashes[self.number], objects)
         put(self.log, [block])
         self.number = block.number
@@ -46,18 +46,18 @@ class Chain:
         return self.number
 
     def anchor(self, *signed: Any) -> int:
-        """The next block, with one object of these operations."""
+        """Append a block with one object of these operations, and return its number."""
         return self.build(atala_object([each.raw for each in signed]))
 
     def back_to(self, number: int) -> None:
-        """Take back every block after this one; what comes is on another branch."""
+        """Remove all blocks after this one, and begin another branch."""
         self.log.rewind(number)
         self.number = number
         self.branch += 1
 
 
 def dump(database: Database, tables: Iterable[str] = TABLES) -> dict[str, list[tuple[Any, ...]]]:
-    """The tables as lists."""
+    """Return the tables as lists."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     with database.transaction() as session:
         for name in tables:

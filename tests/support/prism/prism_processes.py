@@ -15,8 +15,9 @@ PATIENCE: Final = 90.0
 
 
 class Cast(processes.Cast):
-    """The node and the client of one story; `chain` is the option that says what the node
-    follows.
+    """The node and the client of one story.
+
+    `chain` is the option that names the chain that the node follows.
     """
 
     tended = ("node",)

@@ -1,10 +1,10 @@
-"""Stories of a whole PRISM node and its clients in one process: blocks, reorganisations, kills,
-slow readers.
+"""Stories of a whole PRISM node and its clients in one process.
 
-The node, its streams and its statuses are the real ones, under a clock that jumps. A client keeps
-the events that it has seen and the cursor of the last message, both or neither. At the end of a
-story the tables are those of a fresh run over the log, each client has exactly the rows that match,
-in order, once, and each status is what chain and tables say.
+Blocks are built, reorganised and lost, the node and clients are killed, and some clients read
+slowly. The node, its streams and its statuses are the real ones, under a clock that jumps. A client
+stores the events that it has received and the cursor of the last message, both or neither. At the
+end of a story, the tables are those of a fresh run over the log, each client has exactly the rows
+that match, in order and once, and each status follows from chain and tables.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class Watch:
 
 @cache
 def _pool() -> list[bytes]:
-    """Operations that follow one another, stale ones, malformed ones; the same in every story."""
+    """Return the operations of all stories: valid, stale and malformed ones."""
     found: list[bytes] = []
     for wallet in map(Wallet, "abc"):
         batch = wallet.issue(_HASH)
@@ -87,7 +87,10 @@ def _pool() -> list[bytes]:
 
 @lru_cache(maxsize=1 << 12)
 def _operations(raw: bytes) -> tuple[tuple[bytes, SignedAtalaOperation], ...]:
-    """The operations of an object, with their ids: stories anchor the same few again and again."""
+    """Return the operations of an object with their ids.
+
+    They are cached, because stories anchor the same few objects again and again.
+    """
     return tuple((sha256(each.raw), each) for each in read_object(raw) or ())
 
 
@@ -133,7 +136,7 @@ class PrismStory:
         self.is_settling = False
 
     def play(self) -> None:
-        """From the first block to the last comparison."""
+        """Play the story from the first block to the last comparison."""
         run(self._play(), self._delay)
 
     def _delay(self) -> float:
@@ -207,7 +210,7 @@ class PrismStory:
             self.recording.flush()
 
     async def kill_node(self) -> None:
-        """All that was only in memory is gone."""
+        """Kill the node. All state that is only in memory is lost."""
         await self._stop()
         self._start()
         await self._node.__aenter__()
@@ -215,7 +218,7 @@ class PrismStory:
     # The chain
 
     async def build(self) -> None:
-        """A block with any objects."""
+        """Append a block with random objects."""
         drawn = (
             self.draw.choices(_pool(), k=self.draw.randrange(1, 4))
             for _ in range(self.draw.randrange(3))
@@ -227,11 +230,11 @@ class PrismStory:
         )
 
     async def build_pool(self) -> None:
-        """A block with what the node handed over."""
+        """Append a block with the objects that the node has submitted."""
         self._built(self.chain.build_pool())
 
     async def reorganise(self) -> None:
-        """The last blocks leave the best branch, or the log too."""
+        """Remove the last blocks from the best branch, and perhaps from the log."""
         number = len(self.chain.blocks)
         if number > 1:
             kept = max(1, number - self.draw.randrange(1, 5))
@@ -250,13 +253,13 @@ class PrismStory:
         return [name for raw in objects for name, _ in _operations(raw)]
 
     async def pause(self) -> None:
-        """Nothing for longer than a heartbeat."""
+        """Wait for longer than a heartbeat."""
         await asyncio.sleep(self.draw.uniform(0, 40))
 
     # Clients
 
     async def subscribe(self) -> None:
-        """A new client, which reads from now on or from the start."""
+        """Add a client, which reads from now on or from the start."""
         if len(self.clients) >= 4:
             return
         filters = self.draw.choice(_filters())
@@ -269,7 +272,7 @@ class PrismStory:
         client.task = asyncio.create_task(self._read(client))
 
     async def kill_client(self) -> None:
-        """Its process ends and starts again."""
+        """Kill a client and start it again."""
         if self.clients:
             client = self.draw.choice(self.clients)
             if client.task is not None:
@@ -277,7 +280,7 @@ class PrismStory:
             client.task = asyncio.create_task(self._read(client))
 
     async def cancel(self) -> None:
-        """A client wants nothing more."""
+        """Cancel a client's subscription, sometimes."""
         if self.clients and self.draw.random() < 0.3:
             client = self.draw.choice(self.clients)
             await self._service.events.cancel(client.token)
@@ -305,9 +308,7 @@ class PrismStory:
     # Channel 7
 
     async def watch(self) -> None:
-        """Somebody wants to know the status of an operation: mostly of one that is scheduled or in
-        a late block.
-        """
+        """Watch the status of an operation, mostly of one that is scheduled or in a late block."""
         if len(self.watches) < 4:
             number = len(self.chain.blocks)
             late = [
@@ -335,14 +336,14 @@ class PrismStory:
         self.watches.remove(watch)
 
     async def schedule(self) -> None:
-        """The node is given operations to anchor."""
+        """Schedule operations at the node."""
         chosen = [*{*self.draw.choices(_pool(), k=self.draw.randrange(1, 3))}]
         with suppress(AlreadyThere, BadRequest):
             ids, token = await self._service.schedule(sorted(chosen), "c")
             self.tokens += [(each, token) for each in ids]
 
     async def cancel_operation(self) -> None:
-        """What was scheduled is called back."""
+        """Cancel a scheduled operation."""
         if self.tokens:
             with suppress(NotCancellable, UnknownOperation):
                 await self._service.cancel_operation(*self.draw.choice(self.tokens))
@@ -350,8 +351,9 @@ class PrismStory:
     # The end
 
     async def _settle(self) -> None:
-        """Nobody dies any more; first the chain stays as it is, then it goes on until everything is
-        processed.
+        """Stop killing, and let everything be processed.
+
+        First the chain remains as it is. Then it grows until everything is processed.
         """
         self.mortality, self.is_settling = 0.0, True
         await asyncio.sleep(10)  # whoever was to die is dead
@@ -367,7 +369,7 @@ class PrismStory:
         await self._quiet()
 
     async def _quiet(self) -> None:
-        """Until every client is at the end of the tables."""
+        """Wait until every client has reached the end of the tables."""
         deadline = asyncio.get_running_loop().time() + PATIENCE
         await asyncio.sleep(100)
         while True:
@@ -378,10 +380,10 @@ class PrismStory:
             await asyncio.sleep(20)
 
     def _statuses(self, operation_id: bytes) -> list[StatusUpdate]:
-        """What the chain's blocks and the rows say, by PR-60's table.
+        """Return the statuses that an operation may have by PR-60's table.
 
-        Nobody knows whether the node saw a block that left the branch; if it did, the operation is
-        PENDING.
+        If a block left the best branch, the story does not know whether the node saw it before. If
+        the node did, the operation is PENDING.
         """
         known = self._service.scheduled.known(operation_id)
         place = self._unprocessed(operation_id)

@@ -1,7 +1,7 @@
 """A client that is killed at any time: `prism_story_client HOST:PORT TOKEN CURSOR FILE`.
 
-Each message is one line, with its cursor: what is kept and where to go on are one write. A torn
-last line is not there.
+Each message is one line with its cursor, so rows and cursor are stored in one write. A torn last
+line does not count.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from interchain_events.prism.client import ClientSubscription, NodeError, PrismC
 
 
 def kept(path: Path) -> list[dict[str, Any]]:
-    """Every whole line."""
+    """Return every whole line."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 def seen(path: Path) -> list[list[Any]]:
-    """What the client has, after all that was taken back: (seq_no, id, status)."""
+    """Return (seq_no, id, status) of each row that the client has, without those taken back."""
     found: list[list[Any]] = []
     for line in kept(path):
         if "cut" in line:

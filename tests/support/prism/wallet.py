@@ -41,17 +41,17 @@ ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
 
 
 def secret(name: str) -> Secret:
-    """The same secret for the same name."""
+    """Return the secret of a name, which is always the same."""
     return Secret(sha256(name.encode()))
 
 
 def add(name: str) -> AddService:
-    """A service of this name, added."""
+    """Return the action that adds a service with this name."""
     return AddService(Service(name, "T", "a:b"))
 
 
 def new_key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
-    """A key of this name, added."""
+    """Return the action that adds a key with this name."""
     return AddKey(public_key(name, usage, secret(name)))
 
 
@@ -79,8 +79,10 @@ class Wallet:
         self.last = self.created.hash
 
     def update(self, *actions: Action, previous: bytes | None = None) -> Signed:
-        """The next update; with `previous`, one that names another operation, and changes nothing
-        here.
+        """Return the next update.
+
+        If `previous` is given, the update names that operation and is not remembered as the last
+        one.
         """
         made = update_did(
             self.suffix, self.last if previous is None else previous, actions, "master", self.master
@@ -90,29 +92,29 @@ class Wallet:
         return made
 
     def deactivate(self) -> Signed:
-        """The end of the DID."""
+        """Return the operation that ends the DID."""
         made = deactivate_did(self.suffix, self.last, "master", self.master)
         self.last = made.hash
         return made
 
     def issue(self, *hashes: bytes) -> IssuedBatch:
-        """A batch of credentials."""
+        """Return the operation that issues a batch of credentials."""
         return issue_batch(self.suffix, merkle_tree(hashes)[0], "issuing", self.issuing)
 
     def store(self, data: StorageData, nonce: bytes = b"") -> Signed:
-        """A new storage entry."""
+        """Return the operation that creates a storage entry."""
         return create_storage_entry(self.suffix, data, "vdr", self.vdr, nonce=nonce)
 
     def change(self, previous: Signed, data: StorageData) -> Signed:
-        """Other data of the storage entry that an operation made or changed."""
+        """Return the operation that changes the storage entry that `previous` made or changed."""
         return update_storage_entry(previous.hash, data, "vdr", self.vdr)
 
     def end(self, previous: Signed) -> Signed:
-        """The end of the storage entry that an operation made or changed."""
+        """Return the operation that ends the storage entry that `previous` made or changed."""
         return deactivate_storage_entry(previous.hash, "vdr", self.vdr)
 
     def revoke(self, batch: IssuedBatch, *hashes: bytes) -> Signed:
-        """A revocation of some, or of all, credentials of a batch."""
+        """Return the operation that revokes all or some credentials of a batch."""
         return revoke(batch.batch_id, batch.signed.hash, hashes, "revocation", self.revocation)
 
 
@@ -124,12 +126,12 @@ def judge(ledger: MemoryLedger, raw: bytes | Signed) -> DecidedOperation | None:
 
 
 def judged(ledger: MemoryLedger, raw: bytes | Signed) -> DecidedOperation:
-    """What becomes of an operation that is not ignored."""
+    """Return the outcome of an operation that is not ignored."""
     found = judge(ledger, raw)
     assert found is not None  # a test's own
     return found
 
 
 def reason(ledger: MemoryLedger, raw: bytes | Signed) -> Reason | None:
-    """Why it is rejected, `None` for an applied one."""
+    """Return why an operation is rejected, `None` if it is applied."""
     return judged(ledger, raw).reason

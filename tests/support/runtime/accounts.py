@@ -1,4 +1,4 @@
-"""Development accounts that sign, and small networks of chains that take what they sign."""
+"""Development accounts that sign, and small networks of chains that accept their extrinsics."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,7 +61,7 @@ def _junction(name: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def signer(name: str, scheme: Scheme = Scheme.SR25519) -> Signer:
-    """`//name` below the development phrase."""
+    """Return the account `//name` below the development phrase."""
     if scheme is Scheme.SR25519:
         pair = sr25519.pair_from_seed(MINI_SECRET)
         chain_code, public, secret = sr25519.hard_derive_keypair((_junction(name), *pair), b"")
@@ -75,7 +75,10 @@ def signer(name: str, scheme: Scheme = Scheme.SR25519) -> Signer:
 
 
 def network(**collators: tuple[tuple[tuple[str, ...], int], ...]) -> Network:
-    """A publisher that builds on demand, a subscriber, and a relay chain, all with accounts."""
+    """Return a network whose chains have accounts.
+
+    It has a publisher that builds on demand, a subscriber, and a relay chain.
+    """
     honest = (((), 0), ((), 0))
     return Network(
         NetworkConfig(
@@ -94,7 +97,7 @@ def network(**collators: tuple[tuple[tuple[str, ...], int], ...]) -> Network:
 
 
 def runtime_of(net: Network, chain: int | None) -> ChainRuntime:
-    """The runtime of a chain's next block."""
+    """Return the runtime of a chain's next block."""
     if chain is None:
         assert net.relay.runtime.accounts is not None
         return net.relay.runtime.accounts
@@ -102,12 +105,12 @@ def runtime_of(net: Network, chain: int | None) -> ChainRuntime:
 
 
 def storage_of(net: Network, chain: int | None) -> Storage:
-    """The newest state of a chain, for reading."""
+    """Return the newest state of a chain, for reading."""
     return Storage(net.relay.state if chain is None else net.parachain(chain).state)
 
 
 def call(net: Network, chain: int | None, pallet: str, name: str, *args: object) -> EncodedCall:
-    """A call of a chain, encoded."""
+    """Return an encoded call of a chain."""
     return runtime_of(net, chain).calls.encode(pallet, name, *args)
 
 
@@ -124,7 +127,7 @@ def signed(
     spec_version: int | None = None,
     mode: int = 0,
 ) -> bytes:
-    """The call as an extrinsic that `who` signed for the next block of a chain."""
+    """Return the call as an extrinsic that `who` signed for the next block of a chain."""
     storage = storage_of(net, chain)
     head = net.relay.header if chain is None else net.parachain(chain).header
     hashes = dict(system.BLOCK_HASH.items(storage)) | {head.number: head.hash()}

@@ -20,7 +20,7 @@ INFO_ROW = 12 + 160
 
 @cache
 def verifier() -> ModuleType:
-    """The program as a module of its own."""
+    """Load the page's program as a module."""
     spec = importlib.util.spec_from_file_location("page_verifier", FILE)
     assert spec is not None
     assert spec.loader is not None
@@ -31,14 +31,12 @@ def verifier() -> ModuleType:
 
 
 def cost(node: bytes) -> int:
-    """What a node costs, said again."""
+    """Return the cost of a node, computed independently of the project's code."""
     return len(node) + (1 if len(node) < 1 << 6 else 2 if len(node) < 1 << 14 else 4)
 
 
 class SecondOpinion:
-    """What the page says of a subscriber: walks over its state, and the state that blocks, calls
-    and upgrades leave.
-    """
+    """A subscriber as the page's program executes it: walks, blocks, calls and upgrades."""
 
     def __init__(self, real: Subscriber) -> None:
         self.entries = dict(real.storage.iter_prefix(b""))
@@ -46,7 +44,7 @@ class SecondOpinion:
         self.spec = self.page.read_spec(self.entries[b":code"])
 
     def walk(self, relay: Relay, budget: int = PLENTY) -> Any:
-        """A walk over all nodes of a relay state."""
+        """Walk over all nodes of a relay state."""
         walk = self.page.Walk(
             self.page.State(self.entries), self.spec, relay.root, list(relay.nodes.values()), 0
         )
@@ -55,7 +53,7 @@ class SecondOpinion:
         return walk
 
     def block(self, relay: Relay, walk: Any) -> list[tuple[int, bytes, str, bytes | None]]:
-        """Apply a walk: what is delivered."""
+        """Apply a walk and return the deliveries."""
         made = self._execution(relay, walk)
         made.subscriber()
         self.entries = dict(made.state)
@@ -68,14 +66,14 @@ class SecondOpinion:
         ]
 
     def call(self, name: str, para: int) -> bool:
-        """A root call: whether it says that something was done."""
+        """Execute a root call and return whether it had an effect."""
         made = self._execution()
         made.call(("clear_publisher_cache", "redeliver", "enable_publisher").index(name), para)
         self.entries = dict(made.state)
         return bool(made.events)
 
     def upgrade(self, spec: RuntimeSpec) -> None:
-        """Another runtime, which need not be possible on a real chain."""
+        """Change the runtime, even if the change is not possible on a real chain."""
         made = self._execution()
         with_any = self.page.possible
         self.page.possible = lambda *_: True

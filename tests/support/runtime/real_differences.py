@@ -1,7 +1,7 @@
-"""The differences between runtimes here and real ones: found in metadata, kept with reasons.
+"""The differences between the metadata of runtimes here and of real ones.
 
-`python tests/support/runtime/real_differences.py` writes the found ones into
-tests/vectors/metadata/differences.toml, with the reasons that stand there.
+tests/vectors/metadata/differences.toml has the known differences with their reasons. `python
+tests/support/runtime/real_differences.py` writes the present ones there, with the known reasons.
 """
 
 import sys
@@ -31,13 +31,13 @@ and whose bytes have another shape here.
 
 @cache
 def runtimes(chain: str) -> tuple[Runtime, Runtime]:
-    """The runtime of a chain here, and the real one that it is compared with."""
+    """Return the runtime of a chain here, and the real one with which it is compared."""
     para, name = CHAINS[chain]
     return Runtime(metadata(at(network(), para), 15)), real(name)
 
 
 def found() -> Differences:
-    """All differences, sorted."""
+    """Return all differences, sorted."""
     out: Differences = {}
     for chain in CHAINS:
         ours, theirs = runtimes(chain)
@@ -58,19 +58,19 @@ def _named(ours: set[str], theirs: set[str]) -> dict[str, list[str]]:
 
 
 def compared(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, list[str]]:
-    """The differences between items of both, given as shapes by name."""
+    """Return the differences between items of both runtimes, given as shapes by name."""
     signs = _named(set(ours), set(theirs))
     signs["other"] = sorted(each for each in ours.keys() & theirs if ours[each] != theirs[each])
     return signs
 
 
 def kept() -> dict[str, dict[str, Any]]:
-    """The kept differences by place, each with a `reason`."""
+    """Return the stored differences by place, each with a `reason`."""
     return tomllib.loads(KEPT.read_text(encoding="utf-8"))
 
 
 def of_kinds(entry: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
-    """The kept differences of a place in the form of `found`."""
+    """Return the stored differences of a place in the form of `found`."""
     return {
         kind: {sign: signs.get(sign, []) for sign in SIGNS}
         for kind, signs in entry.items()

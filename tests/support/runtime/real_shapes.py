@@ -1,5 +1,6 @@
-"""What metadata version 15 says of a runtime: items of storage, calls, events, constants and APIs,
-each with the shape of its bytes.
+"""The items in metadata version 15 of a runtime, each with the shape of its bytes.
+
+Items are storage, calls, events, constants and APIs.
 
 A shape is the text of a type without names: `(u32,[u8;32])`, `{0:(),1:u32}`. A struct of one field
 has the field's shape. The enums of a whole runtime, such as its calls, have their name as shape,
@@ -68,7 +69,7 @@ class Runtime:
         self._shapes: dict[int, str] = {}
 
     def items(self) -> dict[str, dict[str, str]]:
-        """The shapes of all items by name, by `Pallet.kind` and by `apis.NAME`."""
+        """Return the shapes of all items by name, by `Pallet.kind` and by `apis.NAME`."""
         out: dict[str, dict[str, str]] = {}
         for pallet in self.pallets.values():
             for kind in KINDS:
@@ -106,7 +107,7 @@ class Runtime:
             yield variant.name, f"{index}({fields})"
 
     def shape(self, kind: int) -> str:
-        """The shape of a type; that of a type within itself is `…`."""
+        """Return the shape of a type. A type within itself has the shape `…`."""
         if kind not in self._shapes:
             self._shapes[kind] = "…"
             path = self.paths.get(kind, ())
@@ -154,5 +155,5 @@ def _method(reader: Reader) -> Method:
 
 
 def real(name: str) -> Runtime:
-    """The runtime of a real chain, such as `polkadot-15`."""
+    """Return the runtime of a real chain, such as `polkadot-15`."""
     return Runtime(gzip.decompress((REAL / f"{name}.scale.gz").read_bytes()))

@@ -53,7 +53,7 @@ def _sealed(header: Header, by: Signer, change: int | None = None, bit: int = 1)
 
 
 def seals() -> list[dict[str, Any]]:
-    """Headers with one pre-runtime digest and one seal; two authorities take turns."""
+    """Return headers with one pre-runtime digest and one seal. Two authorities take turns."""
     out = []
     for scheme in (Scheme.ED25519, Scheme.SR25519):
         other = Scheme.SR25519 if scheme is Scheme.ED25519 else Scheme.ED25519
@@ -85,7 +85,7 @@ def seals() -> list[dict[str, Any]]:
 
 
 def signatures() -> list[dict[str, Any]]:
-    """Messages of several lengths and what is wrong with a signature."""
+    """Return messages of several lengths, with valid and invalid signatures."""
     out = []
     for scheme in Scheme:
         eve, alice = signer("Eve", scheme), signer("Alice", scheme)

@@ -67,7 +67,7 @@ def name(text: str) -> PubsubKey:
 
 
 def numbered(count: int, first: int = 0) -> list[PubsubKey]:
-    """Distinct keys, ascending."""
+    """Return distinct keys in ascending order."""
     return sorted(name(f"key {i}") for i in range(first, first + count))
 
 
@@ -119,7 +119,7 @@ class Relay:
 def make_spec(
     subscriptions: Mapping[int, Iterable[bytes]] | None = None, **changes: Any
 ) -> RuntimeSpec:
-    """A runtime that subscribes to these keys; the policy may be given by its name."""
+    """Return a runtime that subscribes to these keys. The policy may be given by its name."""
     declared = [
         (ParaId(p), [PubsubKey(key) for key in keys]) for p, keys in (subscriptions or {}).items()
     ]
@@ -134,21 +134,22 @@ each_policy = pytest.mark.parametrize("policy", ["nodes", "none", "slots"])
 def filled(
     keys: Iterable[bytes], value: bytes = b"v" * 40, when: int = 1
 ) -> dict[bytes, PublishedEntry | bytes]:
-    """The same entry under each of these keys, but that each value ends with its key: no node is
-    shared.
+    """Return similar entries under these keys.
+
+    Each value ends with its key, so that no two keys share a node.
     """
     return {key: entry(value + key, 0, when) for key in keys}
 
 
 def channel(head: Hash | None) -> bytes:
-    """`HrmpChannel` with this queue chain head."""
+    """Return an encoded `HrmpChannel` whose queue has this chain head."""
     sizes = (64, 102_400, 102_400, 0, 0)
     limits = b"".join(size.to_bytes(4, "little") for size in sizes)
     return limits + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
 
 
 class Recorder:
-    """A handler that writes down its calls, and does what it is told to."""
+    """A handler that records its calls and does what the test sets."""
 
     def __init__(
         self, act: Callable[[HandlerContext, ParaId, PubsubKey], object] = lambda *_: None
@@ -201,7 +202,7 @@ class Subscriber:
         return runtime_spec(self.storage)
 
     def upgrade(self, **changes: Any) -> None:
-        """A runtime upgrade between two blocks; `subscriptions` is given as to `make_spec`."""
+        """Upgrade the runtime between two blocks. `subscriptions` is given as to `make_spec`."""
         if "subscriptions" in changes:
             changes["subscriptions"] = make_spec(changes["subscriptions"]).subscriptions
         if "cache" in changes:
@@ -231,7 +232,7 @@ class Subscriber:
         return Step(walked, deliveries, log)
 
     def call(self, call: str, para: int, origin: Origin | None = None) -> Any:
-        """A root call; what became of it."""
+        """Execute a root call and return its outcome."""
         pallet = SubscriberCalls()
         del self.storage.log[:]
         outcome = dispatch_call(
@@ -257,25 +258,25 @@ class Subscriber:
         }
 
     def cached(self, para: int) -> dict[bytes, bytes]:
-        """The live nodes of policy `nodes`."""
+        """Return the live nodes of policy `nodes`, by hash."""
         info = items.CACHE_INFO.get(self.storage, ParaId(para))
         return dict(items.CACHED_TRIE_NODES.items(self.storage, (ParaId(para), info.generation)))
 
     def cache_rows(self) -> int:
-        """Rows of `CachedTrieNodes`, stale ones too."""
+        """Return the rows of `CachedTrieNodes`, including stale ones."""
         return sum(1 for _ in items.CACHED_TRIE_NODES.rows(self.storage))
 
     def slots(self, para: int) -> dict[bytes, bytes]:
         return dict(items.CACHE_SLOTS.items(self.storage, ParaId(para)))
 
     def last(self) -> dict[tuple[int, bytes], LastDelivered]:
-        """What was last delivered of every subscribed item, in whichever form it is kept."""
+        """Return the last delivered value of every subscribed item, in its stored form."""
         wanted = [(para, key) for para, keys in self.spec.subscriptions.items() for key in keys]
         found = {item: delivered.get(self.storage, self.spec, *item) for item in wanted}
         return {item: row for item, row in found.items() if row is not None}
 
     def entries(self) -> dict[bytes, bytes]:
-        """All of the pallet's state."""
+        """Return the pallet's whole state."""
         return dict(self.storage.iter_prefix(items.LAST_RELAY_PARENT.key[:16]))
 
 
@@ -310,8 +311,9 @@ class Chain:
         horizontal: HorizontalMessages = (),
         **claims: Any,
     ) -> Candidate:
-        """An honest candidate; `claims` overrides fields of its inherent, `state_root` and
-        `slot`.
+        """Return an honest candidate.
+
+        `claims` overrides fields of its inherent, `state_root` and `slot`.
         """
         slot, state_root = claims.pop("slot", self.slot + 1), claims.pop("state_root", None)
         storage = Storage(self.state.fork())
@@ -393,7 +395,7 @@ class Governed:
         )
 
     def call(self, publishers: Mapping[int, Entries], name: str, *paras: int) -> BlockOutcome:
-        """Root calls of the pallet, a message each."""
+        """Send root calls of the pallet, each in a message of its own."""
         return self.block(
             publishers,
             *(governance.transact(governance.subscriber_call(name, para)) for para in paras),
@@ -421,5 +423,5 @@ def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
 
 
 def with_proof(candidate: Candidate, proof: Iterable[bytes]) -> Candidate:
-    """The same block with another proof, sealed anew."""
+    """Return the same block with another proof, sealed again."""
     return seal(replace(candidate, inherent=replace(candidate.inherent, proof=tuple(proof))))

@@ -1,5 +1,6 @@
-"""Small histories for the audit's tests: an honest network, and an observer that slips cheats into
-what is recorded.
+"""Small histories for the audit's tests.
+
+The network is honest. An observer puts cheats into the records.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ Cheat = Callable[["Scene"], list[BlockRecord]]
 
 @dataclass(frozen=True)
 class Scene:
-    """One honest record, and what its candidate was judged on."""
+    """One honest record, and the context in which its candidate was judged."""
 
     record: BlockRecord
     parent: Header
@@ -41,7 +42,7 @@ class Scene:
     seed: bytes
 
     def judged(self, candidate: Candidate) -> BlockRecord:
-        """Another candidate in the honest one's place, judged as the network would."""
+        """Return the record with another candidate, judged as by the network."""
         relay = RelayContext(
             candidate.inherent.relay_parent_number,
             self.record.relay_storage_root,
@@ -51,14 +52,14 @@ class Scene:
         return replace(self.record, candidate=candidate, outcome=outcome, refusal=refusal)
 
     def with_inherent(self, **changes: Any) -> Candidate:
-        """The honest candidate with another inherent, sealed anew by its author."""
+        """Return the honest candidate with another inherent, sealed again by its author."""
         honest = self.record.candidate
         inherent = replace(honest.inherent, **changes)
         header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
         return Candidate(seal(header, self.seed), inherent)
 
     def with_state_root(self, root: bytes) -> Candidate:
-        """The honest candidate claiming another post-state."""
+        """Return the honest candidate with another claimed post-state."""
         honest = self.record.candidate
         return Candidate(seal(replace(honest.header, state_root=root), self.seed), honest.inherent)
 
@@ -104,8 +105,9 @@ class Slip:
 
 
 def small_network(subscribers: int = 1, segment_length: int = 4, skew: int = 1) -> Network:
-    """Two publishers, one of them a system chain, and subscribers to both; the first builds `skew`
-    blocks a turn.
+    """Return a network of two publishers, one of them a system chain, and subscribers to both.
+
+    The first publisher builds `skew` blocks a turn.
     """
     wanted = {SUBSCRIBER + at: {1000: KEYS, 2100: KEYS[:4]} for at in range(subscribers)}
     config = Network.of(publishers=[1000, 2100], subscribers=wanted).config
@@ -131,7 +133,7 @@ def write_history(
     name: str = "dev",
     skew: int = 1,
 ) -> Path:
-    """A history of `blocks` relay blocks in which something is published in each."""
+    """Write a history of `blocks` relay blocks, in each of which something is published."""
     network = small_network(subscribers, segment_length, skew)
     with HistoryWriter(path, name) as writer:
         network.observe(Slip(writer, network, cheats or {}, checkpoints))
@@ -166,7 +168,7 @@ def growing(
 
 
 def all_rows(result: AuditResult) -> dict[str, list[bytes]]:
-    """All rows of all tables, in one order."""
+    """Return all rows of all tables, in one order."""
     return {
         name: sorted(encode_row(table, row) for row in result.results.rows(table))
         for name, table in RESULT_TABLES.items()
@@ -174,14 +176,14 @@ def all_rows(result: AuditResult) -> dict[str, list[bytes]]:
 
 
 def flip(path: Path, at: int) -> None:
-    """Flip a bit of a file's byte."""
+    """Flip a bit of a byte in a file."""
     data = bytearray(path.read_bytes())
     data[at] ^= 0x10
     path.write_bytes(data)
 
 
 def drop_a_node(scene: Scene) -> list[BlockRecord]:
-    """The author leaves out the last node first, and is honest after that was refused."""
+    """Let the author omit the last node first, and be honest once that is refused."""
     return [
         scene.judged(scene.with_inherent(proof=scene.record.candidate.inherent.proof[:-1])),
         scene.record,
@@ -189,25 +191,25 @@ def drop_a_node(scene: Scene) -> list[BlockRecord]:
 
 
 def add_junk(scene: Scene) -> list[BlockRecord]:
-    """The author adds a node that nobody needs."""
+    """Let the author add a node that is not needed."""
     junk = tuple(sorted((*scene.record.candidate.inherent.proof, b"\xffjunk")))
     return [scene.judged(scene.with_inherent(proof=junk)), scene.record]
 
 
 def include_invalid(scene: Scene) -> list[BlockRecord]:
-    """The chain takes a block that claims a wrong post-state."""
+    """Let the chain accept a block that claims a wrong post-state."""
     wrong = scene.with_state_root(bytes(32))
     return [replace(scene.judged(wrong), outcome=scene.record.outcome, refusal=None)]
 
 
 def refuse_valid(scene: Scene) -> list[BlockRecord]:
-    """The chain refuses a valid block first, with the verdict on another one."""
+    """Let the chain first refuse a valid block, with the verdict on another one."""
     refusal = scene.judged(scene.with_inherent(proof=())).refusal
     return [replace(scene.record, outcome=None, refusal=refusal), scene.record]
 
 
 def refuse_for_another_reason(scene: Scene) -> list[BlockRecord]:
-    """The chain refuses an invalid block with the wrong verdict."""
+    """Let the chain refuse an invalid block with the wrong verdict."""
     junk = add_junk(scene)[0]
     return [
         replace(junk, refusal=scene.judged(scene.with_inherent(proof=())).refusal),

@@ -1,5 +1,6 @@
-"""Audits and their reports for tests: a real one, and audits made of rows for what no network would
-do.
+"""Audits and their reports for tests.
+
+One is real. The others are made of rows for events that no network would cause.
 """
 
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ class Reported:
 
 
 def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Path:
-    """An audit's output with these rows in its summary, and with the candidates of one chain where
-    there are any.
+    """Write an audit's output with these rows in its summary.
+
+    If there are candidates, they are of one chain.
     """
     named: dict[str, list[str]] = {}
     items = {
@@ -67,7 +69,7 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
 
 
 def chain(**fields: Any) -> Row:
-    """A row of `chains`."""
+    """Return a row of `chains`."""
     plain = {
         "network": "dev",
         "chain": 1,
@@ -81,7 +83,7 @@ def chain(**fields: Any) -> Row:
 
 
 def block(position: int, **fields: Any) -> Row:
-    """A valid block's row of `block_measures`."""
+    """Return a valid block's row of `block_measures`."""
     plain: Row = {
         "network": "dev",
         "chain": 1,
@@ -102,7 +104,7 @@ def block(position: int, **fields: Any) -> Row:
 
 
 def finding(**fields: Any) -> Row:
-    """A row of `findings`."""
+    """Return a row of `findings`."""
     plain = {
         "id": bytes(32),
         "network": "dev",
@@ -121,5 +123,5 @@ def finding(**fields: Any) -> Row:
 
 
 def unread(**fields: Any) -> Row:
-    """A row of `read_errors`."""
+    """Return a row of `read_errors`."""
     return {**empty_row(schema.READ_ERRORS), "path": "blocks/x.parquet", "error": "", **fields}

@@ -1,5 +1,6 @@
-"""Every way of forging one value of a history, and what an audit makes of each; see
-`test_forgeries`.
+"""Every way of forging one value of a history, and the result of its audit.
+
+See `test_forgeries`.
 """
 
 import shutil
@@ -83,7 +84,7 @@ class Forgery:
         return f"{self.table.name}.{self.column.name}"
 
     def may_pass(self, claims: Mapping[str, str]) -> bool:
-        """Whether the page says so."""
+        """Return whether the page says that this forgery may pass."""
         compared = claims.get(self.name) == _OF_HEADER and self.row == 1
         return (
             self.name in claims
@@ -93,9 +94,7 @@ class Forgery:
 
 
 class Forger:
-    """A history with a cheat in it, or of imported proofs, its audit, and audits of what forgeries
-    make of it.
-    """
+    """A history with a cheat or with imported proofs, its audit, and audits of its forgeries."""
 
     def __init__(self, scratch: Path, *, imported: bool = False) -> None:
         self.scratch = scratch
@@ -110,7 +109,7 @@ class Forger:
         self._segments = load(self.history)
 
     def forgeries(self, columns: frozenset[str] = frozenset()) -> Iterator[Forgery]:
-        """Those that a file can hold, of all columns or of some."""
+        """Yield the forgeries that a file can contain, of all columns or only of these."""
         for table in HISTORY_TABLES.values():
             if table.name in CLAIMS:
                 continue
@@ -129,7 +128,7 @@ class Forger:
         return True
 
     def outcome(self, forgery: Forgery) -> str:
-        """`detected` or `passes`."""
+        """Return `detected` or `passes`."""
         row = self._row(forgery)
         target = Path(tempfile.mkdtemp(dir=self.scratch))
         true = dict(row)
@@ -149,7 +148,7 @@ class Forger:
 
 
 def _verdict(result: AuditResult) -> tuple[Any, ...]:
-    """What an audit comes to, figures and digests aside."""
+    """Return the result of an audit without figures and digests."""
     return (
         result.exit_code,
         result.codes,
@@ -159,8 +158,9 @@ def _verdict(result: AuditResult) -> tuple[Any, ...]:
 
 
 def _of_column(segments: list[Segment], table: Table, column: Column) -> Iterator[Forgery]:
-    """Forgeries of the subscriber's rows in the second segment, a refused candidate among them, or
-    in the first.
+    """Yield forgeries of a column in the subscriber's rows.
+
+    These are rows of the second segment, including a refused candidate, or else of the first.
     """
     for at in reversed(range(len(segments[:2]))):
         for (name, chain), rows in segments[at].parts.items():
@@ -190,7 +190,7 @@ _PROOFS: Final = Path(__file__).resolve().parents[3] / "examples" / "mainnet"
 
 
 def write_imported(path: Path) -> Path:
-    """A history of two imported blocks, the first without a header and the second with one."""
+    """Write a history of two imported blocks, of which only the second has a header."""
     bare, other = (
         read_relay_proof(_PROOFS / f"asset-hub-kusama-{number}.json") for number in (450000, 650000)
     )
@@ -255,7 +255,7 @@ def _values(kind: pa.DataType, old: Any, *, nullable: bool = False) -> Iterator[
 
 
 def _made_up(kind: pa.DataType) -> Any:
-    """Some value of a type."""
+    """Return some value of a type."""
     if pa.types.is_struct(kind):
         return {field.name: _made_up(field.type) for field in kind}
     if pa.types.is_list(kind):

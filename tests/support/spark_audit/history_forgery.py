@@ -1,5 +1,6 @@
-"""Histories taken apart and written again with every digest made good: what a forger who owns the
-files can do.
+"""Histories that are read and written again with other values and matching digests.
+
+This is what a forger who owns the files can do.
 """
 
 import json

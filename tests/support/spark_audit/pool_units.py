@@ -1,5 +1,6 @@
-"""Units for tests of the pool: found by its workers, who know nothing of the test that asks for
-them.
+"""Units for tests of the pool.
+
+They are in a module so that workers can import them without the tests.
 """
 
 import os
@@ -35,7 +36,7 @@ def count_to_four(text: str, _out: str) -> dict[str, Any]:
 
 
 def end_when_heard(text: str, _out: str) -> dict[str, Any]:
-    """Say that all is done, and end once whoever listens has made a file."""
+    """Report the whole unit as done, and return once the listener has made the file `text`."""
     pace.REPORT_EVERY = 0.0
     pace.report_progress(1, 1)
     deadline = time.monotonic() + 60
@@ -45,7 +46,10 @@ def end_when_heard(text: str, _out: str) -> dict[str, Any]:
 
 
 def note_every_error(text: str, _out: str) -> dict[str, Any]:
-    """Say how far it is until that fails, and keep the error in a file, as judging keeps errors."""
+    """Report progress until that fails, and write the error to the file `text`.
+
+    Judging catches every error in the same way.
+    """
     pace.REPORT_EVERY = 0.0
     try:
         while True:

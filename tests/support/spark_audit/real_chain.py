@@ -146,7 +146,7 @@ class NewParachainSystem(Hooks):
 
 
 class TimestampCalls(Timestamp):
-    """The other inherent."""
+    """The pallet `Timestamp`, with its inherent."""
 
     @dispatchable(0, weight=Weight(0, 0))
     def set(self, storage: Any, origin: Any, now: Annotated[int, scale.compact_of(64)], /) -> None:
@@ -155,7 +155,7 @@ class TimestampCalls(Timestamp):
 
 @cache
 def runtime_metadata(version: int) -> bytes:
-    """Metadata V14 of runtime 1 or 2."""
+    """Return metadata V14 of runtime 1 or 2."""
     made = parachain_accounts(RuntimeSpec(ParaId(CHAIN), {}, accounts=True)).definition
     others = {
         PARACHAIN_SYSTEM: {1: OldParachainSystem, 2: NewParachainSystem}[version](),
@@ -224,13 +224,13 @@ class RealChain:
     relay: dict[int, Header] = field(default_factory=dict)
 
     def version(self, number: int) -> int:
-        """The runtime that made a block."""
+        """Return the version of the runtime that made a block."""
         return 2 if number >= UPGRADE else 1
 
 
 @cache
 def real_chain(count: int = 11, salt: bytes = b"") -> RealChain:
-    """A chain of blocks 1 to `count` on a genesis; another `salt` makes another fork of it."""
+    """Return a chain of blocks 1 to `count` on a genesis. Another `salt` makes another fork."""
     recorded = [
         proof
         for path in sorted(MAINNET.glob("asset-hub-*.json"))
@@ -283,14 +283,14 @@ class Busy(Exception):  # what the server is to do
 
 @dataclass
 class Told:
-    """What a server was asked."""
+    """The requests that a server has received."""
 
     url: str
     asked: list[str] = field(default_factory=list)
 
 
 def answers(chain: RealChain, *, relay: bool, method: str, params: list[Any]) -> dict[str, Any]:
-    """What an honest archive node answers."""
+    """Return the answer of an honest archive node."""
     hashes, headers = chain.hashes, [each["block"]["header"] for each in chain.blocks]
     if relay:
         hashes = ["0x" + header.hash().hex() for header in chain.relay.values()]
@@ -321,7 +321,7 @@ def answers(chain: RealChain, *, relay: bool, method: str, params: list[Any]) ->
 async def telling(
     chain: RealChain, fault: Fault | None = None, *, relay: bool = False
 ) -> AsyncIterator[Told]:
-    """A node that tells a chain over HTTP and WebSocket, or its relay chain's headers."""
+    """Run a node that serves a chain, or its relay chain's headers, over HTTP and WebSocket."""
     told = Told("")
 
     async def reply(request: dict[str, Any]) -> dict[str, Any]:
@@ -363,5 +363,5 @@ async def telling(
 
 
 async def never() -> None:
-    """Longer than anybody waits."""
+    """Wait for longer than any caller does."""
     await asyncio.sleep(3600)

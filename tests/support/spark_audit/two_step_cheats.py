@@ -236,7 +236,7 @@ def _audited(folder: Path, name: str) -> Found:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the campaign and print what was hidden. Return 1 if anything was."""
+    """Run the campaign and print the hidden cheats. Return 1 if there are any."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--first", action="append", choices=ALL)
     parser.add_argument("--between", action="append", choices=ALL)

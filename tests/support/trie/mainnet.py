@@ -1,4 +1,4 @@
-"""What the tests of tries and their vectors share."""
+"""Records of main networks that tests of tries and their vectors share."""
 
 from pathlib import Path
 

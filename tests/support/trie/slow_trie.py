@@ -1,7 +1,7 @@
-"""The second trie: a dictionary, a recursive function for each question, no cache, nothing clever.
+"""A second trie: a dictionary, with a simple recursive function for each question.
 
-It shares no code with the first one but the hash function's name in `hashlib`. Everything here
-costs the whole trie.
+It shares no code with the first one except the hash function in `hashlib`. Every call goes through
+the whole trie.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Tree:
 
 
 def plant(entries: dict[Nibbles, bytes]) -> Tree | None:
-    """The trie of some entries, whose keys are what is left of them below the parent."""
+    """Return the trie of entries. Their keys lack the nibbles above the parent."""
     if not entries:
         return None
     shared = 0
@@ -58,10 +58,21 @@ def plant(entries: dict[Nibbles, bytes]) -> Tree | None:
 
 
 def header(tree: Tree, detached: bool) -> bytes:
-    if tree.children:
-        prefix, bits = (0b10, 2) if tree.value is None else (0b0001, 4) if detached else (0b11, 2)
+    """Return a node's header: a prefix of its kind, and the number of nibbles of its partial key.
+
+    The prefix has the highest `bits` bits of the first byte. A number that does not fit into the
+    rest of that byte continues in further bytes, whose sum is added.
+    """
+    if tree.children and tree.value is None:
+        prefix, bits = 0b10, 2
+    elif tree.children and detached:
+        prefix, bits = 0b0001, 4
+    elif tree.children:
+        prefix, bits = 0b11, 2
+    elif detached:
+        prefix, bits = 0b001, 3
     else:
-        prefix, bits = (0b001, 3) if detached else (0b01, 2)
+        prefix, bits = 0b01, 2
     room = 2 ** (8 - bits) - 1
     count = len(tree.partial)
     if count < room:
@@ -106,7 +117,7 @@ def root(entries: dict[bytes, bytes], version: int) -> bytes:
 
 
 def touched(tree: Tree | None, key: Nibbles, version: int, *, is_root: bool = True) -> set[bytes]:
-    """The nodes and detached values that reading `key` touches."""
+    """Return the nodes and detached values that reading `key` touches."""
     encoded = encode(tree, version)
     out = {encoded} if is_root or len(encoded) >= 32 else set()
     if tree is None or key[: len(tree.partial)] != tree.partial:

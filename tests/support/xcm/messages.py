@@ -1,6 +1,4 @@
-"""What the tests of the XCM room share: strategies derived from the schema, and a chain to publish
-on.
-"""
+"""Strategies derived from the XCM schema, and a chain on which messages publish."""
 
 import json
 from collections.abc import Iterator
@@ -67,7 +65,7 @@ def _uint(bits: int) -> st.SearchStrategy[int]:
 
 @cache
 def values(codec: XcmCodec[Any], level: int = 0) -> st.SearchStrategy[Any]:
-    """Values of a codec's type; `level` bounds how deep messages nest in messages."""
+    """Return values of a codec's type. `level` limits how deep messages nest in messages."""
     if codec is WEIGHT:
         return _WEIGHTS
     if codec is XCM_ERROR:
@@ -107,7 +105,7 @@ def values(codec: XcmCodec[Any], level: int = 0) -> st.SearchStrategy[Any]:
 
 @cache
 def of_class(kind: Any, level: int = 0) -> st.SearchStrategy[Any]:
-    """Values of one declared class."""
+    """Return values of one declared class."""
     if kind is Fungible:
         return st.builds(Fungible, st.integers(1, 2**128 - 1))
     return st.builds(kind, *(values(codec, level) for _, codec in kind.FIELDS))
@@ -137,14 +135,15 @@ PUBLISHES = st.builds(
 
 
 def shown(value: object) -> str:
-    """A value as the id of a test: without the backslashes of bytes, by which pytest may not find
-    it again.
+    """Return a value as the id of a test.
+
+    It has no backslashes, because pytest may not find an id with them again.
     """
     return str(value).replace("\\", "")
 
 
 def classes_below(codec: XcmCodec[Any]) -> Iterator[type[Any]]:
-    """Every declared class that a codec can reach, each once, in order of first meeting."""
+    """Yield every declared class that a codec can reach, once, in the order of discovery."""
     met: dict[type[Any], None] = {}
     waiting = [codec]
     seen: list[XcmCodec[Any]] = []
@@ -176,8 +175,9 @@ class TooManyStoredKeys(PubsubError):
 
 
 class Ledger:
-    """A chain that keeps what is published; beyond `room` keys it fails only after writing, so
-    rolling back matters.
+    """A chain that stores publications.
+
+    Beyond `room` keys, it fails only after writing, so that rolling back matters.
     """
 
     def __init__(self, room: int = 1000) -> None:
@@ -235,7 +235,7 @@ def execute(
 def run(
     executor: XcmExecutor, data: bytes, chain: Ledger, para: ParaId = PARA
 ) -> Execution | ProcessMessageError:
-    """Weigh and execute a message as a queue does; its id is the hash of its bytes."""
+    """Weigh and execute a message as a queue does. Its id is the hash of its bytes."""
     weighed = weigh_message(executor.weigher, data)
     if not isinstance(weighed, WeighedMessage):
         return weighed

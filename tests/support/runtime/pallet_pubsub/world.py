@@ -1,5 +1,6 @@
-"""A relay state with the pallet in it: what FRAME tests call `ExtBuilder`, `assert_ok` and
-`assert_noop`.
+"""A relay state with the pallet.
+
+It has what FRAME tests call `ExtBuilder`, `assert_ok` and `assert_noop`.
 """
 
 from collections.abc import Callable, Iterable
@@ -78,7 +79,7 @@ class World:
         return system.NUMBER.get(self.storage)
 
     def at(self, number: int) -> "World":
-        """Go to a block; what the last one reported is gone."""
+        """Go to a block, and clear the events of the last one."""
         self.storage.log.clear()
         system.NUMBER.put(self.storage, number)
         return self
@@ -91,7 +92,7 @@ class World:
         self.balances.try_state(self.storage)
 
     def events(self) -> list[Event]:
-        """What this pallet reported in this block."""
+        """Return the events of this pallet in this block."""
         return [event for event in events(self.storage) if event.PALLET.name == "Broadcaster"]
 
     # Doing
@@ -163,7 +164,7 @@ class World:
         return self.balances.balance_on_hold(self.storage, PUBLISHER_DEPOSIT, who)
 
     def everything(self, para: int) -> tuple[object, ...]:
-        """All that a publisher has; empty values and zeros when nothing is left."""
+        """Return all values of a publisher, which are empty or 0 after its removal."""
         rows = sum(1 for _ in TtlData.items(self.storage, ParaId(para)))
         return self.keys(para), self.count(para), self.size(para), rows, self.child_root(para)
 
@@ -175,9 +176,7 @@ class World:
         action: Callable[..., object],
         *args: Any,
     ) -> None:
-        """The action raises exactly this, and neither state nor the log of events changes
-        (PS-10).
-        """
+        """Assert that the action raises this error and changes neither state nor events (PS-10)."""
         before, log = self.root(), list(self.storage.log)
         wanted = ModuleError(why) if isinstance(why, Error) else why
         with pytest.raises(wanted if isinstance(wanted, type) else type(wanted)) as caught:

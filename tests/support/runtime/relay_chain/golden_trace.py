@@ -1,5 +1,6 @@
-"""200 relay blocks of mixed activity, each with its state root: printed as JSON, one trace for each
-TTL policy.
+"""Traces of 200 relay blocks of mixed activity, each with its state root.
+
+There is one trace for each TTL policy. It is printed as JSON.
 
     # the trace, all state checked after every block
     python tests/support/runtime/relay_chain/golden_trace.py scan --checked
@@ -102,8 +103,10 @@ class Trace:
     # What happens
 
     def candidates(self, number: int) -> Iterator[BackedCandidate]:
-        """Most parachains have a block most of the time; around every 30th block they send more
-        than is served.
+        """Yield the blocks of parachains.
+
+        Most parachains have a block most of the time. Around every 30th block, they send more
+        messages than are served.
         """
         for para in PARAS:
             if draw(f"block {number} {para}", 4) == 0:
@@ -131,7 +134,7 @@ class Trace:
         return all(self.chain.runtime.paras.is_parachain(storage, ParaId(para)) for para in paras)
 
     def waiting(self, para: int) -> int:
-        """Downward messages that a block takes: those that its relay parent knows."""
+        """Return how many downward messages a block takes: those that its relay parent knows."""
         return len(self.chain.runtime.dmp.contents(self.chain.storage(), ParaId(para)))
 
     def message(self, number: int, para: int, index: int) -> bytes:
@@ -156,8 +159,9 @@ class Trace:
 
     @staticmethod
     def publish(label: str) -> Instruction:
-        """One of nine keys, so that many publishes are updates; values of three lengths, some of
-        them the same.
+        """Return an instruction that publishes under one of nine keys.
+
+        So many publishes are updates. Values have four lengths, and some are equal.
         """
         fill = draw(f"fill {label}", 2)
         ttl = (0, 0, 1, 3, 8, 30, 2**32 - 1)[draw(f"ttl {label}", 7)]
@@ -168,7 +172,7 @@ class Trace:
         )
 
     def calls(self, number: int) -> Iterator[Extrinsic]:
-        """Some at their block, the rest drawn: right ones and wrong ones."""
+        """Yield the calls of a block: some belong to this block, the rest is drawn."""
         yield from AT_BLOCK.get(number, ())
         para = PARAS[draw(f"para {number}", 5)]
         keys = [world.key(draw(f"delete {number} {i}", 9)) for i in range(3)]
@@ -222,7 +226,7 @@ AT_BLOCK: dict[int, list[Extrinsic]] = {
 
 
 def counts(block: Block) -> dict[str, int]:
-    """How many events of each kind a block has; failed calls by their error."""
+    """Return how many events of each kind a block has, and failed calls by their error."""
     told: Counter[str] = Counter()
     for record in block.events:
         event = record.event

@@ -1,7 +1,7 @@
-"""The whole relay side as plain dictionaries, written from the rules for obviousness alone.
+"""A model of the whole relay side in plain dictionaries, written from the rules.
 
-A block, in this order: a session may change; queues are served; parachain blocks come in; calls
-run; expired entries are removed. Each method says what it did in the words of errors and events.
+In a block, in this order, a session may change, queues are served, parachain blocks are included,
+calls run, and expired entries are removed. Each method returns its errors and events as texts.
 """
 
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ Place = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Message:
-    """An upward message: its bytes and what they mean.
+    """An upward message: its bytes and their meaning.
 
-    `refused` is why it never runs, `weighed` for all of it.
+    `refused` is the reason why it never runs.
     """
 
     data: bytes
@@ -96,7 +96,7 @@ class RelayModel:
             self.told.append(("UpwardMessagesReceived", para, len(messages)))
 
     def finish(self, expired: list[Place]) -> None:
-        """Remove what the sweep says it removed; the caller has judged that."""
+        """Remove the entries that the sweep has removed, which the caller has checked."""
         for place in expired:
             del self.entries[place]
 
@@ -290,8 +290,9 @@ class RelayModel:
         return {place: (ttl, when) for place, (_, ttl, when) in self.entries.items() if ttl}
 
     def due(self) -> list[Place]:
-        """What is expired, in order of expiry, then of publisher and key as the index encodes
-        them.
+        """Return the expired entries, ordered by expiry.
+
+        Entries of the same expiry are in order of publisher and key, as the index encodes them.
         """
         late = [
             (when + ttl, p.to_bytes(4, "little"), k)

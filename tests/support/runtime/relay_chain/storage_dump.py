@@ -1,5 +1,6 @@
-"""A relay state taken apart: which storage item each key belongs to, decoded by what the item
-declares.
+"""The entries of a relay state, decoded.
+
+Each key belongs to a storage item, which declares how its keys and value are encoded.
 """
 
 from dataclasses import dataclass
@@ -15,15 +16,13 @@ CAPACITY = b":relay_dispatch_queue_remaining_capacity"
 
 
 def declared() -> dict[bytes, AnyItem]:
-    """Every storage item of the relay chain's pallets, by its prefix."""
+    """Return every storage item of the relay chain's pallets by its prefix."""
     return {item.prefix: item for item in relay_runtime().items.values()}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One entry of a state, read: its keys, its value, and both encoded again from what was
-    read.
-    """
+    """One decoded entry of a state: its keys, its value, and both encoded again."""
 
     item: str
     keys: tuple[Any, ...]
@@ -33,8 +32,10 @@ class Row:
 
 
 def read_row(items: dict[bytes, AnyItem], key: bytes, raw: bytes) -> Row:
-    """Raises `KeyError` for a key of no item, `ScaleError` for what does not decode to its last
-    byte.
+    """Decode an entry.
+
+    Raises `KeyError` if the key is not of an item, and `ScaleError` if keys or value do not decode
+    to their last byte.
     """
     if key.startswith(CHILD_STORAGE_PREFIX):
         return Row(
@@ -59,13 +60,13 @@ def read_row(items: dict[bytes, AnyItem], key: bytes, raw: bytes) -> Row:
 
 
 def rows(state: State) -> list[Row]:
-    """Every top entry of a state, read."""
+    """Return every top entry of a state, decoded."""
     items = declared()
     return [read_row(items, key, raw) for key, raw in state.top_entries()]
 
 
 def differing(one: State, other: State) -> set[str]:
-    """The items in which two states differ."""
+    """Return the items in which two states differ."""
     items = declared()
     first, second = dict(one.top_entries()), dict(other.top_entries())
     both = dict.fromkeys([*first, *second])

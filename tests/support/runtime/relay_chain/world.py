@@ -71,7 +71,7 @@ def small(config: RelayConfig = SMALL, **pubsub: Any) -> RelayConfig:
 def start(
     config: RelayConfig = SMALL, publishers: Iterable[int] = (), paras: Iterable[int] = MANAGERS
 ) -> RelayChain:
-    """A relay chain at block 0 with these parachains."""
+    """Return a relay chain at block 0 with these parachains."""
     managers = {ParaId(para): MANAGERS[para] for para in paras}
     heads = dict.fromkeys(managers, b"head")
     return RelayChain.start(
@@ -94,7 +94,7 @@ def message(*instructions: Instruction) -> bytes:
 def candidate(
     chain: RelayChain, para: int, *messages: bytes, head: bytes = b"head"
 ) -> BackedCandidate:
-    """A parachain block on the newest relay block that sends these messages upward."""
+    """Return a parachain block on the newest relay block that sends these messages upward."""
     commitments = CandidateCommitments(tuple(messages), (), head, 0, chain.number)
     return BackedCandidate(ParaId(para), chain.number, commitments)
 
@@ -139,7 +139,7 @@ def events(block: Block, *pallets: str) -> list[Event]:
 
 
 def errors(block: Block) -> list[DispatchError | None]:
-    """What became of the block's calls; the inherent, which always comes first, left out."""
+    """Return the error of each call of a block, without the inherent, which is always the first."""
     return [outcome.error for outcome in block.outcomes[1:]]
 
 
@@ -161,7 +161,7 @@ def entries(chain: RelayChain, para: int) -> dict[bytes, bytes]:
 
 
 def counted(chain: RelayChain, para: int) -> tuple[int, int, int]:
-    """What is counted of a publisher: keys, bytes, TTL rows."""
+    """Return a publisher's numbers of keys, bytes and TTL rows."""
     storage = chain.storage()
     rows = sum(1 for _ in TtlData.items(storage, ParaId(para)))
     return (
@@ -184,5 +184,5 @@ def waiting(chain: RelayChain, para: int) -> list[bytes]:
 
 
 def dump(state: State) -> dict[bytes, bytes]:
-    """Every top entry of a state, child roots included."""
+    """Return every top entry of a state, including child roots."""
     return dict(state.top_entries())
