@@ -61,7 +61,7 @@ def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, l
         _Sink(system.orchestrator, subscriptions={NAMESPACE: config}, publications={})
         for config in wanted
     ]
-    readers = [network.create(at % 3, sink) for at, sink in enumerate(sinks)]
+    readers = [network.create(index % 3, sink) for index, sink in enumerate(sinks)]
     source = _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
     return system, network.create(0, source), readers
 
@@ -121,9 +121,10 @@ def races() -> Iterator[Race]:
 def _idle(canisters: int) -> CanisterNetwork:
     network = CanisterNetwork(3)
     system = deploy(network, broadcasters=(0, 1, 2))
-    for at in range(canisters):
+    for number in range(canisters):
         network.create(
-            at % 3, _Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={})
+            number % 3,
+            _Sink(system.orchestrator, subscriptions={f"idle.n{number}": {}}, publications={}),
         )
     network.step(150)
     while not network.is_idle():

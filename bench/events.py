@@ -44,9 +44,13 @@ def _block(number: int, events: int = EVENTS_A_BLOCK) -> Block:
     fields = [
         (
             "Balances.Transfer",
-            {"from": _hash(at), "to": _hash(number * 1_000 + at), "amount": number * 10**10 + at},
+            {
+                "from": _hash(index),
+                "to": _hash(number * 1_000 + index),
+                "amount": number * 10**10 + index,
+            },
         )
-        for at in range(events)
+        for index in range(events)
     ]
     return assemble(
         ChainBlock(None, number, _hash(number), number * 6_000, fields),
@@ -92,7 +96,9 @@ def _append(folder: Path) -> Race:
         bare.execute("COMMIT")
 
     pairs = 15
-    prepared = [[_block(1 + turn * BLOCKS + at) for at in range(BLOCKS)] for turn in range(pairs)]
+    prepared = [
+        [_block(1 + turn * BLOCKS + index) for index in range(BLOCKS)] for turn in range(pairs)
+    ]
     size = BLOCKS * EVENTS_A_BLOCK
     rows: list[list[Row]] = []
     for turn, blocks in enumerate(prepared):
@@ -240,7 +246,7 @@ async def fan_out(clients: int, blocks: int) -> None:
         await opened.wait()
         appended = await _appender(store, blocks)
         lags = [
-            [seen - appended[at] for at, seen in enumerate(times)]
+            [seen - appended[index] for index, seen in enumerate(times)]
             for times in await asyncio.gather(*tasks)
         ]
     finally:

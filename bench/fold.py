@@ -39,8 +39,8 @@ def segment(store: Store, number: int) -> None:
     blocks: list[dict[str, Any]] = []
     publishers: list[dict[str, Any]] = []
     for chain in CHAINS:
-        for at in range(BLOCKS):
-            position = number * BLOCKS + at
+        for index in range(BLOCKS):
+            position = number * BLOCKS + index
             place = {"network": "n", "chain": chain, "segment": number, "position": position}
             blocks.append(
                 {

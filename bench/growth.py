@@ -74,7 +74,7 @@ def subscribed(count: int) -> Iterator[float]:
 
     Blocks are built until all keys are delivered.
     """
-    wanted = tuple(sorted(key_of(2_000, at) for at in range(count)))
+    wanted = tuple(sorted(key_of(2_000, index) for index in range(count)))
     relay = RelayBlock(RelayBlockNumber(1), image({key: entry(key, 1) for key in wanted}))
     relay.state.root()
     _, header, state = subscriber(CachePolicy.SLOTS, wanted)
@@ -110,10 +110,10 @@ def parachains(count: int) -> Iterator[float]:
 
     One of the keys changes in each relay block.
     """
-    wanted = [key_of(1_000, at) for at in range(8)]
+    wanted = [key_of(1_000, index) for index in range(8)]
     before = resident()
     network = Network.of(
-        publishers=[1_000], subscribers={2_000 + at: {1_000: wanted} for at in range(count)}
+        publishers=[1_000], subscribers={2_000 + index: {1_000: wanted} for index in range(count)}
     )
     for key in wanted:
         network.publish(1_000, key, bytes(40))

@@ -32,7 +32,7 @@ _LONG: Final[dict[str, object]] = {
     "text": "x" * _ROOM,
     "list": ["0x00"] * (REQUEST.values - 100),
     "pairs": [["0x00", "0x00"]] * (REQUEST.values // 3),
-    "table": {f"{at}": at for at in range(REQUEST.values - 100)},
+    "table": {f"{number}": number for number in range(REQUEST.values - 100)},
     "number": 2**64 - 1,
     "short number": 2**32 - 1,
 }

@@ -149,7 +149,7 @@ def crowd(
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
             places = list(enumerate(islice(cycle(urls), count)))
             if answers is None:
-                work = [asyncio.create_task(hostile(http, url, at)) for at, url in places]
+                work = [asyncio.create_task(hostile(http, url, number)) for number, url in places]
             else:
                 work = [asyncio.create_task(honest(http, url, took)) for _, url in places]
             await asyncio.sleep(seconds)
@@ -175,7 +175,8 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
     async with server.serving() as places, aiohttp.ClientSession() as http:
         urls = [place.url for place in places]
         work = [
-            asyncio.create_task(client(http, urls[at % len(urls)], at)) for at in range(clients)
+            asyncio.create_task(client(http, urls[number % len(urls)], number))
+            for number in range(clients)
         ]
         spawn = multiprocessing.get_context("spawn")
         answers: Queue[list[float]] = spawn.Queue()

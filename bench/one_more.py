@@ -29,7 +29,7 @@ from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(8))
+KEYS: Final = tuple(key_from_data(b"%d" % index) for index in range(8))
 SEGMENT: Final = 20
 
 
@@ -70,7 +70,10 @@ def _turn(history: Path, out: Path) -> tuple[float, float, float]:
     marks: list[tuple[str, float]] = []
     began = process_time()
     result = audit(
-        history, out, engine="python", progress=lambda at: marks.append((at.phase, process_time()))
+        history,
+        out,
+        engine="python",
+        progress=lambda state: marks.append((state.phase, process_time())),
     )
     seconds = process_time() - began
     if result.units_judged != 1:
@@ -104,8 +107,8 @@ def measure(
     gc.freeze()
     for turn in range(turns):
         for size, (history, out) in places.items():
-            at = size - turns + turn
-            _extend(whole, history, manifests[at : at + 1])
+            index = size - turns + turn
+            _extend(whole, history, manifests[index : index + 1])
             measured = _turn(history, out)
             figures[size].append((*measured, timed(partial(audit, history, out, engine="python"))))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

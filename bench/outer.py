@@ -24,7 +24,7 @@ from pubsub_emulator.primitives.pubsub import key_from_data
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BLOCKS: Final = 16
-KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(64))
+KEYS: Final = tuple(key_from_data(b"%d" % index) for index in range(64))
 
 Record = AuthorityRecord | BlockRecord | CheckpointRecord | RelayRecord | SubscriptionRecord
 
@@ -74,13 +74,13 @@ def run(tape: Tape | None = None) -> None:
     Each block has eight publishes.
     """
     network = Network.of(
-        publishers=[1000], subscribers={2000 + at: {1000: KEYS} for at in range(4)}
+        publishers=[1000], subscribers={2000 + index: {1000: KEYS} for index in range(4)}
     )
     if tape is not None:
         network.observe(tape)
     for block in range(BLOCKS):
-        for at in range(8):
-            network.publish(1000, KEYS[(8 * block + at) % len(KEYS)], b"%d" % block * 30)
+        for index in range(8):
+            network.publish(1000, KEYS[(8 * block + index) % len(KEYS)], b"%d" % block * 30)
         network.step()
     network.finish()
 

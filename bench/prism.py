@@ -73,11 +73,12 @@ def races() -> Iterator[Race]:
             signature = decode(SignedAtalaOperation, signed.raw).signature
             raw.append(signed.raw)
             checks.append((issuing if place == _EACH - 1 else master, signed.operation, signature))
-    objects = [atala_object(raw[at : at + _OBJECT]) for at in range(0, len(raw), _OBJECT)]
+    objects = [atala_object(raw[start : start + _OBJECT]) for start in range(0, len(raw), _OBJECT)]
     log = MemoryStore("bench")
-    for number, at in enumerate(range(0, len(objects), _BLOCK), 1):
+    for number, start in enumerate(range(0, len(objects), _BLOCK), 1):
         events = [
-            ("Prism.ObjectAnchored", {"object": anchored}) for anchored in objects[at : at + _BLOCK]
+            ("Prism.ObjectAnchored", {"object": anchored})
+            for anchored in objects[start : start + _BLOCK]
         ]
         block = ChainBlock(None, number, sha256(b"%d" % number), number, events)
         log.append([assemble(block, (), parent=sha256(b"%d" % (number - 1)))])

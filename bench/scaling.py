@@ -256,7 +256,7 @@ def by_length(lengths: Iterable[int]) -> Table:
     """Measure a network of one publisher and two subscribers over longer and longer runs."""
     keys = tuple(PubsubKey(blake2_256(b"%d" % i)) for i in range(64))
     network = Network.of(
-        publishers=[1000], subscribers={2000 + at: {1000: keys} for at in range(2)}
+        publishers=[1000], subscribers={2000 + index: {1000: keys} for index in range(2)}
     )
     rows: list[tuple[float, ...]] = []
     done = 0
@@ -272,8 +272,8 @@ def by_length(lengths: Iterable[int]) -> Table:
 
 
 def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> None:
-    for at in range(done, done + 10):
-        network.publish(1000, keys[at % len(keys)], b"%d" % at * 8)  # type: ignore[arg-type]  # 32 bytes
+    for index in range(done, done + 10):
+        network.publish(1000, keys[index % len(keys)], b"%d" % index * 8)  # type: ignore[arg-type]  # 32 bytes
         network.step()
 
 
@@ -298,12 +298,12 @@ def plot(table: Table, folder: Path) -> None:
     """
     import altair as alt  # noqa: PLC0415  # optional
 
-    x, y = table.columns[0], table.flat
-    at = table.columns.index(y)
-    data = alt.Data(values=[{x: row[0], "y": row[at]} for row in table.rows])  # type: ignore[no-untyped-call]
+    x = table.columns[0]
+    column = table.columns.index(table.flat)
+    data = alt.Data(values=[{x: row[0], "y": row[column]} for row in table.rows])  # type: ignore[no-untyped-call]
     chart = alt.Chart(data, title=table.title, width=320, height=180).mark_line(point=True)
     scale = alt.Scale(type="log")
-    chart = chart.encode(alt.X(f"{x}:Q", scale=scale), alt.Y("y:Q", title=y))
+    chart = chart.encode(alt.X(f"{x}:Q", scale=scale), alt.Y("y:Q", title=table.flat))
     chart.save(folder / (table.title.split(",")[0].replace(" ", "-").lower() + ".svg"))
 
 

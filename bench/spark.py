@@ -48,7 +48,7 @@ from pubsub_emulator.spark_audit.history.store import HistoryWriter  # noqa: E40
 
 SUBSCRIBERS: Final = 10
 PUBLISHERS: Final = 4
-KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(64))
+KEYS: Final = tuple(key_from_data(b"%d" % index) for index in range(64))
 READ: Final = 32
 UPDATES: Final = 8
 SEGMENT: Final = 100
@@ -112,8 +112,8 @@ def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool =
     """
     publishers = tuple(range(1000, 1000 + PUBLISHERS))
     subscribers = {
-        2000 + at: dict.fromkeys(publishers, KEYS[:READ])
-        for at in range(SUBSCRIBERS if shared else 1)
+        2000 + index: dict.fromkeys(publishers, KEYS[:READ])
+        for index in range(SUBSCRIBERS if shared else 1)
     }
     for name in range(networks):
         config = Network.of(publishers=publishers, subscribers=subscribers).config
@@ -179,7 +179,7 @@ def proof_bytes(file: pq.FileMetaData) -> int:
     columns = []
     for number in range(file.num_row_groups):
         group = file.row_group(number)
-        columns += [group.column(at) for at in range(group.num_columns)]
+        columns += [group.column(index) for index in range(group.num_columns)]
     return sum(
         column.total_compressed_size
         for column in columns
