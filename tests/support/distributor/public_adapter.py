@@ -74,6 +74,7 @@ class PublicAdapter:
         return app
 
     async def _life(self, _app: web.Application) -> Any:
+        """Open the HTTP client, and cancel all notifications when the application ends."""
         self._http = aiohttp.ClientSession()
         yield
         for task in self._sending:
@@ -157,15 +158,20 @@ class PublicAdapter:
         return web.json_response(self.interests)
 
     async def events(self, request: web.Request) -> web.Response:
+        """Answer with the events of a time, after the seconds that the steps take.
+
+        If this takes longer than `idle` and there are events, the answer is an error.
+        """
         start, end = int(request.query["startDate"]) // 1000, int(request.query["endDate"]) // 1000
         self.asked.append((start, end))
         seconds = self.steps(start, end) * self.step
         async with self._thread:
             await asyncio.sleep(seconds)
-        if seconds > self.idle and any(start <= each.time <= end for each in self.network.log):
+        has_events = any(start <= notice.time <= end for notice in self.network.log)
+        if seconds > self.idle and has_events:
             return web.Response(status=400, text="Error connecting to the blockchain.")
         return web.json_response(
-            [each.row() for each in self.shown(start, end, request.query.get("envM", ""))]
+            [notice.row() for notice in self.shown(start, end, request.query.get("envM", ""))]
         )
 
     def steps(self, start: int, end: int) -> int:

@@ -183,6 +183,7 @@ def _text(data: bytes) -> Any:
 
 
 def _chains(count: int) -> bytes:
+    """Return a scenario with this many parachains."""
     paras = str(list(range(10_000, 10_000 + count - 1))).encode()
     return (
         TINY.replace(b"[1000]", paras).replace(b"keys = 4", b"keys = 1")

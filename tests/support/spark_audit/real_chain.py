@@ -291,30 +291,32 @@ class Told:
 
 def answers(chain: RealChain, *, relay: bool, method: str, params: list[Any]) -> dict[str, Any]:
     """Return the answer of an honest archive node."""
-    hashes, headers = chain.hashes, [each["block"]["header"] for each in chain.blocks]
+    hashes = chain.hashes
+    headers = [block["block"]["header"] for block in chain.blocks]
     if relay:
         hashes = ["0x" + header.hash().hex() for header in chain.relay.values()]
         headers = [header_json(header) for header in chain.relay.values()]
     if method == "chain_getBlockHash":
-        numbers = {int(header["number"], 16): at for at, header in enumerate(headers)}
+        numbers = {int(header["number"], 16): index for index, header in enumerate(headers)}
         return {"result": hashes[numbers[params[0]]] if params[0] in numbers else None}
-    if method in {"system_chain", "chain_getFinalizedHead"}:
-        return {"result": NAME if method == "system_chain" else hashes[-1]}
-    at = hashes.index(params[0]) if params[0] in hashes else None
-    if at is None:
+    if method == "system_chain":
+        return {"result": NAME}
+    if method == "chain_getFinalizedHead":
+        return {"result": hashes[-1]}
+    if params[0] not in hashes:
         return {"result": None}
-    version = chain.version(at + 1)  # the state after a block has the runtime of the next one
+    index = hashes.index(params[0])
+    # The state after a block has the runtime of the next one.
+    version = chain.version(index + 1)
     known: dict[str, Callable[[], Any]] = {
-        "chain_getBlock": lambda: chain.blocks[at],
-        "chain_getHeader": lambda: headers[at],
+        "chain_getBlock": lambda: chain.blocks[index],
+        "chain_getHeader": lambda: headers[index],
         "state_getRuntimeVersion": lambda: {"specName": "recorded", "specVersion": version},
         "state_getMetadata": lambda: "0x" + runtime_metadata(version).hex(),
     }
-    return (
-        {"result": known[method]()}
-        if method in known
-        else {"error": {"code": -32601, "message": "not found"}}
-    )
+    if method not in known:
+        return {"error": {"code": -32601, "message": "not found"}}
+    return {"result": known[method]()}
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Strategies derived from the XCM schema, and a chain on which messages publish."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -154,14 +154,10 @@ def classes_below(codec: XcmCodec[Any]) -> Iterator[type[Any]]:
         seen.append(current)
         waiting.extend(current.shape.parts)
         kind = current.shape.type
-        kinds = (
-            kind.VARIANTS.values()
-            if current.shape.kind is Kind.VARIANTS
-            else [kind]
-            if kind
-            else []
-        )
-        for member in kinds:
+        members: Iterable[Any] = [kind] if kind else []
+        if current.shape.kind is Kind.VARIANTS:
+            members = kind.VARIANTS.values()
+        for member in members:
             met[member] = None
             waiting.extend(inner for _, inner in getattr(member, "FIELDS", ()))
     return iter(met)
