@@ -431,7 +431,8 @@ class Rounds:
     def _preceding_commits(self, names: Sequence[str]) -> Mapping[str, Commit]:
         """Return the last commit before the segments of these manifests, by network.
 
-        If it cannot be read, a fault is recorded and the network becomes unsure.
+        If it cannot be read, a fault is recorded, and the next run looks at all segments of the
+        network again.
         """
         for name in names:
             network = (place_of(f"{COMMITS}/{name}") or ("",))[0]
@@ -468,8 +469,8 @@ class Rounds:
     def _account_network(self, network: str, commits: Iterable[Commit], judged: _Judged) -> None:
         """Add a network's segments to its totals and their rows to the tables.
 
-        Also check the files that manifests name but no task has read, and mark the network as
-        unsure if the next run must look at its segments again.
+        Also check the files that manifests name but no task has read. Add the network to `_unsure`
+        if the next run must look at its segments again.
         """
         ledger = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
         page: list[results.SegmentReceipt] = []

@@ -53,8 +53,8 @@ def place_of_manifest(name: str) -> tuple[str | None, int | None]:
 
     Both are `None` if the name has another form.
     """
-    network, _, end = name.rpartition("-")
-    network, _, segment = network.rpartition("-")
+    network_and_segment, _, end = name.rpartition("-")
+    network, _, segment = network_and_segment.rpartition("-")
     if not network or not segment.isdecimal() or not end:
         return None, None
     return network, int(segment)
