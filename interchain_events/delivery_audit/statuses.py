@@ -55,7 +55,9 @@ class StatusesAudited(NamedTuple):
     findings: list[Row]
     """The findings, counted by network, operation, day and kind."""
     streams: int
+    """The number of streams."""
     answers: int
+    """The number of answers in all streams."""
 
 
 def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:

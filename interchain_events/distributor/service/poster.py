@@ -128,6 +128,7 @@ class Poster:
 
     async def close(self) -> None:
         """Close the connections."""
+        # The session is a cached property. It must not be opened only to be closed.
         if "_session" in self.__dict__:
             await self._session.close()
 

@@ -94,7 +94,7 @@ _USAGES: Final = {
 
 
 class ExaminedOperation(NamedTuple):
-    """An operation with everything that its bytes alone tell."""
+    """An operation with everything that follows from its bytes alone."""
 
     signed: m.SignedAtalaOperation
     id: bytes
@@ -144,7 +144,7 @@ def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
 
 
 def examine(signed: m.SignedAtalaOperation) -> ExaminedOperation:
-    """Return an operation with what its bytes alone decide."""
+    """Return an operation with everything that follows from its bytes alone."""
     operation = signed.operation
     kind = _UNKNOWN
     batch_id = None

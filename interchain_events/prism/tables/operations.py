@@ -166,7 +166,7 @@ class OperationLog(LogReader):
 
 
 class _Columns(Columns):
-    """The conditions on the columns of operations that stand for the parts of filters."""
+    """The translation of filters into conditions on the columns of operations."""
 
     def chain(self, chain: int | None) -> Clause:
         return Clause("(1 = 1)" if chain is None else "(1 = 0)")
