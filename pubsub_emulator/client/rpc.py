@@ -133,21 +133,21 @@ class Rpc:
             raise ClientError(f"{self.url}: {method} needs a ws:// URL")
         queue: Queue = asyncio.Queue(MAX_WAITING)
         name = str(await self._request(method, params, queue))
+        socket = self._socket
         try:
             yield self._notifications(queue, method)
         finally:
             # Notifications that nobody will read no longer count as unread.
             while not queue.empty():
-                item = queue.get_nowait()
-                if not isinstance(item, ClientError):
-                    self._unread -= item[1]
-            if (
-                self._queues.pop(name, None) is not None
-                and self._socket is not None
-                and not self._socket.closed
-            ):
+                self._forget(queue.get_nowait())
+            # On a later connection, the same id can belong to another subscription.
+            if socket is not None and self._socket is socket and not socket.closed:
+                self._queues.pop(name, None)
                 with contextlib.suppress(ClientError):
                     await self.call(unsubscribe, name)
+                # These notifications arrived before the node ended the subscription.
+                for item in self._early.pop(name, ()):
+                    self._forget(item)
 
     # HTTP
 
@@ -208,7 +208,7 @@ class Rpc:
                 if not future.done():
                     future.set_exception(lost)
             for queue in self._queues.values():
-                _end(queue, lost)
+                self._end(queue, lost)
             self._queues.clear()
 
     def _take(self, answer: dict[str, object], size: int) -> None:
@@ -238,7 +238,8 @@ class Rpc:
                 if sum(map(len, self._early.values())) > MAX_WAITING:
                     raise BadAnswer("notifications of unknown subscriptions")
             elif queue.full():
-                _end(
+                self._unread -= size
+                self._end(
                     queue,
                     NodeUnavailable(f"{self.url}: more than {MAX_WAITING} notifications wait"),
                 )
@@ -246,23 +247,37 @@ class Rpc:
             else:
                 queue.put_nowait((params.get("result"), size))
 
+    def _end(self, queue: Queue, error: ClientError) -> None:
+        """Append an error to a queue, replacing the oldest item if the queue is full."""
+        if queue.full():
+            self._forget(queue.get_nowait())
+        queue.put_nowait(error)
+
+    def _forget(self, item: tuple[object, int] | ClientError) -> None:
+        """Stop counting an item as unread. Errors are not counted."""
+        if not isinstance(item, ClientError):
+            _, size = item
+            self._unread -= size
+
     async def _notifications(self, queue: Queue, method: str) -> AsyncIterator[object]:
         """Yield the notifications of a queue until an error ends them."""
         while True:
             item = await queue.get()
             if isinstance(item, ClientError):
                 raise NodeUnavailable(f"{method}: {item}")
-            result, size = item
-            self._unread -= size
+            self._forget(item)
+            result, _ = item
             yield result
 
     def _parsed(self, data: bytes) -> dict[str, object]:
+        """Parse an answer or a notification. Raises `BadAnswer`."""
         answer = parse_json(data, f"{self.url}: the answer", BadAnswer)
         if not isinstance(answer, dict):
             raise BadAnswer(f"{self.url}: the answer is not a JSON object")
         return answer
 
     def _open_session(self) -> aiohttp.ClientSession:
+        """Return the HTTP session. Raises `ClientError` outside of the context."""
         if self._session is None:
             raise ClientError("use the client inside `async with`")
         return self._session
@@ -274,13 +289,6 @@ def connect(url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Rpc:
     It connects when the first call is made. Raises `ClientError` if the URL has another scheme.
     """
     return Rpc(url, answer_seconds=answer_seconds)
-
-
-def _end(queue: Queue, error: ClientError) -> None:
-    """Append an error to a queue, replacing the oldest item if the queue is full."""
-    if queue.full():
-        queue.get_nowait()
-    queue.put_nowait(error)
 
 
 async def _whole(content: aiohttp.StreamReader, url: str) -> bytes:

@@ -123,6 +123,34 @@ async def test_unread_notifications_are_bounded_in_bytes(monkeypatch: pytest.Mon
 
 
 @story
+async def test_a_subscription_with_too_many_notifications_ends_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rpc_module, "MAX_WAITING", 2)
+    monkeypatch.setattr(rpc_module, "MAX_MESSAGE", 1000)
+    ended: list[object] = []
+
+    async def talk(socket: web.WebSocketResponse, request: dict[str, Any]) -> None:
+        if request["method"] == "u":
+            ended.append(request["params"])
+        await answer(socket, request, "s")
+        if request["method"] == "m":
+            for number in range(5):
+                content = {"subscription": "s", "result": number}
+                document = {"jsonrpc": "2.0", "method": "m", "params": content}
+                await socket.send_str(json.dumps(document))
+
+    async with speaking(talk) as url, connect(url) as rpc:
+        for _ in range(10):
+            async with rpc.subscribe("m", "u") as numbers:
+                await rpc.call("ping")
+                assert await anext(numbers) == 1
+                with pytest.raises(NodeUnavailable, match="more than 2 notifications wait"):
+                    await anext(numbers)
+    assert ended == [["s"]] * 10
+
+
+@story
 async def test_a_connection_that_is_lost_is_made_again() -> None:
     seen: list[str] = []
 
