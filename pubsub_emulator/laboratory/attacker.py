@@ -132,7 +132,7 @@ class Delay:
     delivered: int
     """Delivered updates."""
     undelivered: int
-    """Published keys that were not delivered until the end."""
+    """Published keys that were not delivered by the end."""
     lost_slots: int
     """Invalid blocks."""
     median: float

@@ -47,11 +47,12 @@ Progress = Callable[[int, int | None], None]
 
 BLOCKS_A_WORLD: Final = 8
 """Situations of one world."""
-CASES_ALONE: Final = 60
-"""Cases per situation in which only proofs are judged."""
+
+CASES_A_PROOF: Final = 60
+"""Cases per situation in which a proof is judged without its block."""
 
 CASES_A_BLOCK: Final = 12
-"""Cases per situation in which whole blocks are judged. That takes about fifty times as long."""
+"""Cases per situation in which a whole block is judged, which takes about fifty times as long."""
 
 IDLE_WORLDS: Final = 50
 """The number of consecutive worlds without a case after which a campaign gives up."""
@@ -77,7 +78,7 @@ class CampaignResult:
     accepted_equal: int = 0
     """Cases that were rightly accepted, because their set of nodes is the canonical one."""
     stopped: int = 0
-    """Situations in which the walk stopped because of the budget."""
+    """Situations in which the honest walk stopped at the budget, before its last item."""
     found: Surprises = field(default_factory=Surprises)
     """The surprises."""
     by_strategy: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -263,7 +264,7 @@ class _Campaign:
 
     def __post_init__(self) -> None:
         self.strategies = named(self.names, cheats.for_any_chain())
-        self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
+        self.proof_strategies = [strategy for strategy in self.strategies if strategy.on_proof]
         """The strategies that only change proofs. They also work on proofs without blocks."""
         self.result = CampaignResult(found=Surprises(self.out))
 
@@ -287,16 +288,16 @@ class _Campaign:
     def world(self, number: int) -> None:
         """Try cheats in one world until the campaign is over."""
         self.tried = Counter()
-        # In three of four worlds, only proofs are judged, if there is a strategy that only changes
-        # proofs.
-        alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
-        world = World(self.seed_of(f"world/{number}"), proofs_only=alone, rules=self.rules)
+        # Judging a proof without its block is cheap, so it is done in three of four worlds. If some
+        # strategies need a block, they are tried in each fourth world.
+        needs_blocks = len(self.proof_strategies) < len(self.strategies)
+        proofs_only = bool(self.proof_strategies) and not (needs_blocks and number % 4 == 0)
+        strategies = self.proof_strategies if proofs_only else self.strategies
+        world = World(self.seed_of(f"world/{number}"), proofs_only=proofs_only, rules=self.rules)
         for block in range(BLOCKS_A_WORLD):
             if self.over():
                 break
-            self.situation(
-                world.situation(), f"{number}/{block}", self.alone if alone else self.strategies
-            )
+            self.situation(world.situation(), f"{number}/{block}", strategies)
             world.advance()
 
     def seed_of(self, label: str) -> bytes:
@@ -304,55 +305,71 @@ class _Campaign:
         return Draws(self.seed, label).take(32)
 
     def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
-        """Try the honest block and several cheats in one situation."""
+        """Try the honest block and several cheats in one situation.
+
+        In a world in which only proofs are judged, the block is its proof alone. Afterwards, the
+        parent's state must be unchanged.
+        """
         judging = JudgingContext.of(now)
         digest_before = _digest(now)
-        if now.walked.cursor is not None:
-            self.result.stopped += 1
-        # The honest block must have no verdict, and its proof must lead to the same walk.
-        honest_failures = self.judge(now, judging, ()) or _same_walk(now)
-        self.result.honest += 1
-        if honest_failures:
-            self.result.found.add(
-                self.case(
-                    now,
-                    judging,
-                    f"{label}/honest",
-                    names=(),
-                    steps=(),
-                    shrunk=(),
-                    found=honest_failures,
-                )
-            )
+        self._try_honest(now, judging, label)
         draws = Draws(self.seed, f"cases/{label}")
-        # Mutations do not need a second walk of the proof, so many can be tried per second.
-        cheap = [strategy for strategy in strategies if strategy in MUTATIONS]
-        for number in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
+        cases = CASES_A_BLOCK if now.budget is None else CASES_A_PROOF
+        for number in range(cases):
             if self.over():
                 break
-            count = draws.choice((1, 1, 1, 1, 2, 3))
-            picked: tuple[Strategy, ...]
-            # Every other case uses the strategy that was tried least in this world.
-            if number % 2:
-                picked = (min(strategies, key=lambda strategy: self.tried[strategy.name]),)
-                self.tried[picked[0].name] += 1
-            else:
-                picked = tuple(
-                    draws.choice(cheap if cheap and draws.one_in(2) else strategies)
-                    for _ in range(count)
-                )
-            names, steps = cheats.propose(now, picked, draws.take(16))
-            if self.guide is not None and not number % 2 and self.guide.wants(draws):
-                names, steps = self.guide.made(draws, (names, steps))
+            names, steps = self._proposed(now, draws, number, strategies)
             if steps:
                 self._try(now, judging, f"{label}/{number}", names=names, steps=steps)
         if _digest(now) != digest_before:
             failure = ("!the parent's state was written to",)
-            self.result.found.add(
-                self.case(
-                    now, judging, f"{label}/state", names=(), steps=(), shrunk=(), found=failure
-                )
+            self._add_failure(now, judging, f"{label}/state", failure)
+
+    def _try_honest(self, now: Situation, judging: JudgingContext, label: str) -> None:
+        """Check that the honest block has no verdict, and that its proof leads to the same walk."""
+        # A walk that reached its last item has no cursor.
+        if now.walked.cursor is not None:
+            self.result.stopped += 1
+        failures = self.judge(now, judging, ()) or _same_walk(now)
+        self.result.honest += 1
+        if failures:
+            self._add_failure(now, judging, f"{label}/honest", failures)
+
+    def _add_failure(
+        self, now: Situation, judging: JudgingContext, label: str, failures: Found
+    ) -> None:
+        """Collect a surprise that no cheat caused."""
+        self.result.found.add(
+            self.case(now, judging, label, names=(), steps=(), shrunk=(), found=failures)
+        )
+
+    def _proposed(
+        self, now: Situation, draws: Draws, number: int, strategies: list[Strategy]
+    ) -> tuple[tuple[str, ...], tuple[CheatStep, ...]]:
+        """Return the strategies' names and the steps of a situation's case `number`.
+
+        There are no steps if the strategies have nothing to change.
+        """
+        # Drawn in every case, because later draws depend on it.
+        count = draws.choice((1, 1, 1, 1, 2, 3))
+        # Every other case uses the strategy that was tried least in this world.
+        uses_least_tried = number % 2 == 1
+        picked: tuple[Strategy, ...]
+        if uses_least_tried:
+            least_tried = min(strategies, key=lambda strategy: self.tried[strategy.name])
+            self.tried[least_tried.name] += 1
+            picked = (least_tried,)
+        else:
+            # Mutations do not need a second walk of the proof, so many can be tried per second.
+            cheap = [strategy for strategy in strategies if strategy in MUTATIONS]
+            picked = tuple(
+                draws.choice(cheap if cheap and draws.one_in(2) else strategies)
+                for _ in range(count)
             )
+        names, steps = cheats.propose(now, picked, draws.take(16))
+        if self.guide is not None and not uses_least_tried and self.guide.wants(draws):
+            return self.guide.made(draws, (names, steps))
+        return names, steps
 
     def _try(
         self,
@@ -363,21 +380,25 @@ class _Campaign:
         steps: tuple[CheatStep, ...],
     ) -> None:
         """Judge one case, compare its verdicts with the expected ones, and record the result."""
-        due = _due(now, steps)
+        expected = _expected(now, steps)
         lines = None if self.guide is None else self.guide.noted(Draws(self.seed, f"lines/{label}"))
         with NO_LINES if lines is None else lines:
             found = self.judge(now, judging, steps)
-        self.result.count(names, found, due, idle=not found and _changes_nothing(now, steps))
+        self.result.count(names, found, expected, idle=not found and _changes_nothing(now, steps))
         if self.on_progress is not None and self.result.cases % 256 == 0:
             self.on_progress(self.result.cases, self.wanted)
-        if self.guide is not None and self.guide.is_new(found, lines, alone=now.budget is not None):
+        proof_only = now.budget is not None
+        if self.guide is not None and self.guide.is_new(found, lines, proof_only=proof_only):
             self.guide.keep(
                 self.case(now, judging, label, names=names, steps=steps, shrunk=steps, found=found)
             )
-        if found != due:
-            shrunk = shrink(
-                steps, lambda fewer: self.judge(now, judging, fewer) == found != _due(now, fewer)
-            )
+        if found != expected:
+
+            def is_as_surprising(fewer: tuple[CheatStep, ...]) -> bool:
+                """Whether fewer steps give the same verdicts, and these are again unexpected."""
+                return self.judge(now, judging, fewer) == found != _expected(now, fewer)
+
+            shrunk = shrink(steps, is_as_surprising)
             self.result.found.add(
                 self.case(now, judging, label, names=names, steps=steps, shrunk=shrunk, found=found)
             )
@@ -410,7 +431,7 @@ class _Campaign:
             proof=now.canonical,
             steps=steps,
             shrunk=shrunk,
-            expected=_due(now, shrunk),
+            expected=_expected(now, shrunk),
             verdicts=found,
         )
 
@@ -431,15 +452,17 @@ def _same_walk(now: Situation) -> Found:
         authorities=now.authorities,
     )
     over_state = now.walked
-    of_proof, of_state = (
-        [walk.cursor, walk.used, walk.changes, list(walk.taken)]
-        for walk in (over_proof, over_state)
+    is_same = (
+        over_proof.missing is None
+        and over_proof.cursor == over_state.cursor
+        and over_proof.used == over_state.used
+        and over_proof.changes == over_state.changes
+        and list(over_proof.taken) == list(over_state.taken)
     )
-    same = over_proof.missing is None and of_proof == of_state
-    return () if same else ("!the walk over the proof is another than over the relay state",)
+    return () if is_same else ("!the walk over the proof is another than over the relay state",)
 
 
-def _due(now: Situation, steps: tuple[CheatStep, ...]) -> Found:
+def _expected(now: Situation, steps: tuple[CheatStep, ...]) -> Found:
     """Return the verdicts that the verifier must find after these steps."""
     if not steps:
         return ()

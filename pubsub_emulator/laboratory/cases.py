@@ -322,11 +322,8 @@ def _lines(value: object) -> str:
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n]"
     if isinstance(value, dict) and value:
-        return (
-            "{\n"
-            + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items())
-            + "\n}"
-        )
+        lines = (f"  {json.dumps(name)}: {json.dumps(item)}" for name, item in value.items())
+        return "{\n" + ",\n".join(lines) + "\n}"
     return json.dumps(value)
 
 

@@ -52,18 +52,24 @@ def read_difference(path: Path) -> KeptDifference:
     try:
         return _read(read_json(path, error=BadCase))
     except BadCase as fault:
-        raise BadCase(
-            str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}"
-        ) from fault
+        # Errors of reading name the file already.
+        message = str(fault)
+        if not message.startswith(str(path)):
+            message = f"{path}: {message}"
+        raise BadCase(message) from fault
 
 
 class _Relay(BaseModel):
+    """The relay chain's facts about a case's relay parent."""
+
     number: U32
     storage_root: HashHex | None
     slot_now: U64
 
 
 class _Case(BaseModel):
+    """A case in the form that a verifier reads, see `verifier`."""
+
     format: Literal["pubsub-verifier/1"]
     chain: U32
     parent_header: Hex
@@ -73,6 +79,8 @@ class _Case(BaseModel):
 
 
 class _Document(BaseModel):
+    """The JSON document of a stored difference, see `verifier.VerifierDifference`."""
+
     strategies: tuple[str, ...]
     steps: list[object]
     case: _Case
@@ -100,7 +108,8 @@ def _read(document: object) -> KeptDifference:
     )
     verdicts = judging.judge_bytes(raw)
     supported = None if stored.judged is None else frozenset(stored.judged)
-    present_result = in_words(verdicts, supported, alone={stored.ours, stored.theirs} <= _BYTES)
+    decoding_only = {stored.ours, stored.theirs} <= _BYTES
+    present_result = in_words(verdicts, supported, decoding_only=decoding_only)
     return KeptDifference(
         strategies=stored.strategies,
         steps=len(stored.steps),
@@ -114,15 +123,15 @@ def _read(document: object) -> KeptDifference:
     )
 
 
-def in_words(verdicts: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
+def in_words(verdicts: Found | None, judged: frozenset[str] | None, *, decoding_only: bool) -> str:
     """Return verdicts as a text, in the form that is compared.
 
     Verdicts that are not in `judged` are left out, because the other verifier does not support
-    them. `alone` says that only the decoding of the block was compared.
+    them. `decoding_only` says that only the decoding of the block was compared.
     """
     if verdicts is None:
         return "undecodable"
-    if alone:
+    if decoding_only:
         return "decodes"
     common = [name for name in verdicts if judged is None or name in judged or name.startswith("!")]
     return "+".join(sorted(common)) or "no offence"

@@ -170,9 +170,11 @@ class _Run:
         self.target = target
         self.draws = draws
         self.kept = kept
+        """The folder in which the corpus is stored, if any."""
         self.result = Mutated(target.name)
         self.corpus: list[bytes] = []
         self.lines: dict[tuple[str, int], None] = {}
+        """The lines that were reached, by file and number. The dictionary is an ordered set."""
 
     def begin(self) -> None:
         """Read the seeds and the stored corpus. The target must accept its seeds."""
@@ -241,6 +243,7 @@ def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
     The change flips a bit, sets, inserts, cuts, repeats or moves bytes, or inserts a piece of
     another input.
     """
+    # Some inputs do not allow the drawn change. They are cut off at `offset` instead.
     offset = draws.below(len(data) + 1)
     length = 1 + draws.below(draws.choice((1, 4, 32, 512)))
     rest = data[offset:]

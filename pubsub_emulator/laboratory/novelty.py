@@ -76,19 +76,25 @@ class Guide:
         Some steps of the stored case are combined with those of `fresh`, which is a new proposal,
         or with some of another stored case.
         """
-        first = draws.choice(self.kept)
-        names, steps = fresh if draws.one_in(2) else _part(draws.choice(self.kept), draws)
-        first_names, first_steps = _part(first, draws)
-        joined = (*first_steps, *steps) if draws.one_in(2) else (*steps, *first_steps)
-        return tuple(dict.fromkeys((*first_names, *names))), joined[:_MOST_STEPS]
+        stored = draws.choice(self.kept)
+        if draws.one_in(2):
+            names, steps = fresh
+        else:
+            names, steps = _part(draws.choice(self.kept), draws)
+        stored_names, stored_steps = _part(stored, draws)
+        joined = (*stored_steps, *steps) if draws.one_in(2) else (*steps, *stored_steps)
+        return tuple(dict.fromkeys((*stored_names, *names))), joined[:_MOST_STEPS]
 
     def noted(self, draws: Draws) -> "Lines | None":
         """Return a recorder of the lines that the next case reaches, or `None` for most cases."""
         return Lines(_VERIFIER, {}) if draws.one_in(TRACED) else None
 
-    def is_new(self, found: Found, lines: "Lines | None", *, alone: bool) -> bool:
-        """Return whether a case showed something new, and remember it."""
-        outcome = (alone, found)
+    def is_new(self, found: Found, lines: "Lines | None", *, proof_only: bool) -> bool:
+        """Return whether the verdicts or the lines of a case are new, and remember them.
+
+        `proof_only` says that a proof was judged without its block.
+        """
+        outcome = (proof_only, found)
         new_lines = [] if lines is None else [line for line in lines.into if line not in self.lines]
         is_new = outcome not in self.outcomes or bool(new_lines)
         self.outcomes.add(outcome)

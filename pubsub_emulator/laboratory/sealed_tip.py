@@ -33,9 +33,9 @@ class SealedTip:
 
     @staticmethod
     def drawn(seed: bytes, *, proofs_only: bool) -> "SealedTip | None":
-        """Draw the headers of a world. Return `None` if the world has no relay parent offset.
+        """Draw whether a world seals its relay headers, and return the tip if it does.
 
-        If only proofs are judged, there is no offset.
+        They are sealed in one of four worlds. If only proofs are judged, they never are.
         """
         draws = Draws(seed, "world/descendants")
         return SealedTip(draws) if not proofs_only and draws.one_in(4) else None

@@ -340,14 +340,17 @@ class NetworkStory:
     # Helpers
 
     def _say(self, line: str) -> None:
+        """Note an event, for error messages."""
         self.events.append(line)
 
     def _broken(self, problem: str) -> BrokenPromise:
+        """Return the error about a broken promise, with all events so far."""
         return BrokenPromise(
             f"relay block {self.network.number}: {problem}\n" + "\n".join(self.events)
         )
 
     def _next(self) -> int:
+        """Return a number that no other content has."""
         self.count += 1
         return self.count
 
@@ -355,13 +358,14 @@ class NetworkStory:
         """Return the content of a new message and remember it."""
         data = b"message %d " % self._next() + b"m" * size
         living = self.network.relay.runtime.paras.parachains(self.network.relay.storage())
-        excused = recipient not in living or (sender is not None and sender not in living)
-        message = self.messages[data] = _Message(sender, recipient)
+        has_left = recipient not in living or (sender is not None and sender not in living)
+        message = _Message(sender, recipient)
         message.excused = (
-            excused
+            has_left
             or self._leaving(sender, recipient)
             or any(closes(message) for closes in self.closing)
         )
+        self.messages[data] = message
         if sender is None and size > min(
             config.max_downward_message_size for config in CONFIGURATIONS
         ):

@@ -51,6 +51,12 @@ def _blocks() -> tuple[tuple[Case, Candidate], ...]:
     return tuple((case, case.block) for case in small if case.block is not None)
 
 
+def _chosen(data: bytes) -> tuple[Case, Candidate]:
+    """Return the case that the first byte chooses, with its honest block."""
+    index = data[0] if data else 0
+    return _blocks()[index % len(_blocks())]
+
+
 def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
     """Judge a block and return the verdict. The parent's state must not change."""
     state = parent.state
@@ -83,8 +89,11 @@ def _candidates() -> Iterable[bytes]:
     "candidate", "bytes of a block, judged on a known state", _candidates, "runtime", "primitives"
 )
 def _read_candidate(data: bytes) -> str:
-    """Judge a block on the state that the first byte chooses. Only the honest one may be valid."""
-    case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
+    """Judge a block on the parent of an honest one. Only the honest block itself may be valid.
+
+    The first byte chooses the honest block.
+    """
+    case, block = _chosen(data)
     candidate = Candidate.decode(data[1:])
     if candidate.encode() != data[1:]:
         raise DefensiveFailure("a candidate is encoded as other bytes")
@@ -104,8 +113,11 @@ def _states() -> Iterable[bytes]:
 
 @target("state", "the state of a block's parent", _states, "runtime")
 def _read_state(data: bytes) -> str:
-    """Judge the honest block that the first byte chooses on a state with other entries."""
-    case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
+    """Judge an honest block on a parent whose state has other entries.
+
+    The first byte chooses the block. Keys and values of the state follow in turn.
+    """
+    case, block = _chosen(data)
     reader = Reader(data, 1)
     rows = {key: reader.bytes_() for key in _rest(reader)}
     state = State.from_entries(
@@ -120,6 +132,7 @@ def _proofs() -> Iterable[bytes]:
 
 
 def _nodes(data: bytes) -> tuple[Hash, list[bytes]]:
+    """Read a root and the nodes after it. Raises `ScaleError`."""
     reader = Reader(data)
     return Hash(reader.take(32)), [*_rest(reader)]
 
@@ -192,6 +205,7 @@ def _read_runtime(data: bytes) -> str:
 
 
 def _scenarios() -> Iterable[bytes]:
+    """Return a small scenario with two publishers and one subscriber."""
     small = (
         b'name = "n"\nseed = "s"\nrelay_blocks = 4\n[[publishers]]\nparas = [1000, 2000]\nkeys ='
         b" 3\nupdate_rate = 0.5\n"
@@ -248,6 +262,7 @@ def _read_story(data: bytes) -> str:
 
 
 def _differences() -> Iterable[bytes]:
+    """Yield files of differences, as if the other verifier had not found a bad seal."""
     for case, candidate, _ in judged_blocks():
         document = case_of(case.judging, candidate.encode(), 1)
         difference = VerifierDifference(

@@ -279,26 +279,33 @@ class _Run:
             return (carry_out(now, chosen) if chosen else now.honest).encode()
 
         raw = encoded(steps)
-        _, *results = self._difference(judging, raw)
-        if results[0] != results[1] and steps:
-            steps = shrink(
-                steps, lambda fewer: [*self._difference(judging, encoded(fewer))[1:]] == results
-            )
+        _, ours, theirs = self._difference(judging, raw)
+        if ours != theirs and steps:
+
+            def has_same_results(fewer: tuple[CheatStep, ...]) -> bool:
+                return self._difference(judging, encoded(fewer))[1:] == (ours, theirs)
+
+            steps = shrink(steps, has_same_results)
             raw = encoded(steps)
         self._compare(judging, names, steps, raw=raw)
 
     def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[VerifierAnswer, str, str]:
         """Return the other verifier's answer, our result and its result.
 
-        Both results only contain verdicts that the other verifier supports.
+        If one of the two cannot decode the block, the results say who can. Otherwise they have the
+        verdicts that the other verifier supports.
         """
         answer = self.judge(case_of(judging, raw, self.result.cases))
-        ours = judging.judge_bytes(raw)
-        refused = answer.undecodable is not None
-        theirs = "undecodable" if refused else "decodes"
-        if ours is not None and not refused:
+        verdicts = judging.judge_bytes(raw)
+        is_undecodable = answer.undecodable is not None
+        if is_undecodable:
+            theirs = "undecodable"
+        elif verdicts is None:
+            theirs = "decodes"
+        else:
             theirs = "+".join(sorted(answer.offences & answer.judged)) or "no offence"
-        return answer, in_words(ours, answer.judged, alone=refused), theirs
+        ours = in_words(verdicts, answer.judged, decoding_only=is_undecodable)
+        return answer, ours, theirs
 
     def _compare(
         self,

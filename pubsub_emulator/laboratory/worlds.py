@@ -239,6 +239,7 @@ class World:
         return _Publisher(para, sorted(set(pool)))
 
     def _publish(self, publisher: _Publisher, count: int) -> None:
+        """Draw new entries of at most `count` keys of a publisher."""
         for key in self.draws.sample(publisher.pool, count):
             publisher.entries[key] = self._entry(publisher, key)
 
@@ -250,11 +251,13 @@ class World:
             # Random bytes are most likely not a valid entry.
             return draws.take(draws.between(0, 50))
         if kind == 1 and self.relays:
-            path: dict[Hash, bytes] = {}
+            nodes: dict[Hash, bytes] = {}
             other = draws.choice(self.publishers)
-            self.relays[-1].prove((), dict((self.rules.placed(other.para, other.pool[:2]),)), path)
-            return draws.choice(list(path.values()))
+            child, keys = self.rules.placed(other.para, other.pool[:2])
+            self.relays[-1].prove((), {child: keys}, nodes)
+            return draws.choice(list(nodes.values()))
         if kind == 2:
+            # Equal entries of two publishers share a node.
             twin = next(
                 (
                     candidate
@@ -340,6 +343,10 @@ class World:
                     self._send(queue, draws.take(8) + bytes(draws.between(limit // 3, limit) - 8))
 
     def _send(self, queue: int, data: bytes) -> None:
+        """Queue a message from the sender `queue`, and extend the head of its message chain.
+
+        Sender 0 is the relay chain.
+        """
         self.queues.setdefault(queue, []).append((self.number, data))
         head = self.heads.get(queue, ZERO_HEAD)
         self.heads[queue] = message_chain(head, ((self.number, data),))
@@ -459,8 +466,8 @@ class World:
         )
         if not self.proofs_only:
             return situation
-        # The walk was not cut by its own budget, which is at least a megabyte. So its cost is that
-        # of all items. Four of five budgets may cut the walk, and the others are ample.
+        # The runtime's own budget of at least a megabyte did not stop the walk, so its cost is that
+        # of all items. Four of five of the drawn budgets may stop it, and the others are ample.
         used = situation.walked.used
         budget = situation.spec.max_item_cost
         if draws.below(5):
@@ -509,8 +516,9 @@ class World:
             seed,
         )
         self.head = self.head.followed(candidate.header, outcome.state)
-        for queue, messages in situation.messages.queues():
-            del self.queues.get(queue or 0, [])[: len(messages)]
+        # The block has read these messages. The relay chain, `None` here, has queue 0.
+        for sender, messages in situation.messages.queues():
+            del self.queues.get(sender or 0, [])[: len(messages)]
         self._now = None
         if self.draws.one_in(6):
             return

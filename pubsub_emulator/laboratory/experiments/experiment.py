@@ -254,7 +254,7 @@ class _World:
         self.latencies: list[int] = []
         self.number = 1
         self.dmq_head = message_chains.ZERO_HEAD
-        paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
+        paras = [ParaId(FIRST_PUBLISHER + index) for index in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
         self.unsubscribed = {
             para: self._keys(para, workload.keys, workload.others) for para in paras
@@ -267,7 +267,7 @@ class _World:
             children.setdefault(child, []).extend(zip(placed, entries, strict=True))
         # The other entries give the top trie some depth.
         self.relay = State.from_entries(
-            ((f"filler {i}".encode(), bytes(40)) for i in range(2000)), children
+            ((f"filler {index}".encode(), bytes(40)) for index in range(2000)), children
         )
         self.seed = secret(workload.seed.encode(), "collator")
         spec = RuntimeSpec(
@@ -280,30 +280,39 @@ class _World:
         self.head = genesis(spec, (public_key(self.seed),), rules=rules)
 
     def _entry(self, para: ParaId, key: PubsubKey, version: int) -> bytes:
-        """Return an entry whose value depends on the version."""
-        # Values differ, because equal values would share nodes in the proof and in the parachain's
-        # own state.
+        """Return an entry whose value depends on the version.
+
+        By default it also depends on the publisher and the key, because equal values would share
+        nodes in the proof and in the parachain's own state.
+        """
         size = self.workload.value_size
-        pattern = blake2_256(
-            b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version)
-        )
+        if self.workload.equal_values:
+            pattern = blake2_256(b"%d" % version)
+        else:
+            pattern = blake2_256(b"%d/%s/%d" % (para, key, version))
         value = (pattern * (size // len(pattern) + 1))[:size]
         entry = PublishedEntry(value, 0, RelayBlockNumber(self.number))
         return self.rules.to_stored(entry.encode())
 
     def _update(self, relay: Storage, version: int) -> None:
         """Write new values of some entries."""
-        active = self._chosen(list(self.subscribed), self.workload.active_rate, f"{version}/active")
-        for keys, rate, counted in (
-            (self.subscribed, self.workload.update_rate, True),
-            (self.unsubscribed, self.workload.other_update_rate, False),
-        ):
-            for para in active:
-                for key in self._chosen(keys[para], rate, f"{version}/{para}/{counted}"):
-                    child, (key_place,) = self.rules.placed(para, (key,))
-                    relay.child_put(child, key_place, self._entry(para, key, version + 1))
-                    if counted:
-                        self.waiting.setdefault((para, key), self.number)
+        workload = self.workload
+        # Each choice has its own random numbers, which its label determines.
+        active = self._chosen(list(self.subscribed), workload.active_rate, f"{version}/active")
+        for para in active:
+            label = f"{version}/{para}/True"
+            for key in self._chosen(self.subscribed[para], workload.update_rate, label):
+                self._write(relay, para, key, version + 1)
+                self.waiting.setdefault((para, key), self.number)
+        for para in active:
+            label = f"{version}/{para}/False"
+            for key in self._chosen(self.unsubscribed[para], workload.other_update_rate, label):
+                self._write(relay, para, key, version + 1)
+
+    def _write(self, relay: Storage, para: ParaId, key: PubsubKey, version: int) -> None:
+        """Store an entry of a publisher in the relay state."""
+        child, (key_place,) = self.rules.placed(para, (key,))
+        relay.child_put(child, key_place, self._entry(para, key, version))
 
     def _chosen(self, options: list[T], rate: int, label: str) -> list[T]:
         """Return a random share of the options, at least one unless `rate` is zero."""
@@ -347,27 +356,31 @@ class _World:
         return authored.outcome
 
     def _keys(self, para: ParaId, first: int, count: int) -> list[PubsubKey]:
-        return [_SHAPES[self.workload.key_shape](para, i) for i in range(first, first + count)]
+        """Return `count` keys of a publisher from number `first` on, in the workload's shape."""
+        make_key = _SHAPES[self.workload.key_shape]
+        return [make_key(para, index) for index in range(first, first + count)]
 
 
-def _random(para: ParaId, i: int) -> PubsubKey:
-    return key_from_data(f"{para}/{i}".encode())
+def _random(para: ParaId, index: int) -> PubsubKey:
+    """Return a key whose digits are as good as random."""
+    return key_from_data(f"{para}/{index}".encode())
 
 
-def _binary(para: ParaId, i: int) -> PubsubKey:
+def _binary(para: ParaId, index: int) -> PubsubKey:
     """Return a key whose hexadecimal digits are only 0 and 1."""
-    bits = f"{int.from_bytes(_random(para, i)):0256b}"
+    bits = f"{int.from_bytes(_random(para, index)):0256b}"
     return PubsubKey(bytes.fromhex(bits[:64]))
 
 
-def _chain(para: ParaId, i: int) -> PubsubKey:
-    """Return a key that branches off at level `i` of a path of 14 levels.
+def _chain(para: ParaId, index: int) -> PubsubKey:
+    """Return a key that branches off at level `index` of a path of 14 levels.
 
     After 14 keys, the next 14 branch off at the same levels with another nibble.
     """
-    level = i % _LEVELS
-    nibble = 1 + i // _LEVELS % 15
-    return PubsubKey(bytes.fromhex(f"{'0' * level}{nibble:x}{_random(para, i).hex()}"[:64]))
+    level = index % _LEVELS
+    nibble = 1 + index // _LEVELS % 15
+    digits = f"{'0' * level}{nibble:x}{_random(para, index).hex()}"
+    return PubsubKey(bytes.fromhex(digits[:64]))
 
 
 _LEVELS: Final = 14

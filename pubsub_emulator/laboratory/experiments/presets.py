@@ -86,7 +86,7 @@ def _measured(
 
 
 def cache_policies(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
-    """Measure all three cache policies by keys and update rates, and in other workloads."""
+    """Measure all cache policies by keys and update rates, and in special workloads."""
     by_keys = [
         Workload(keys=keys, update_rate=rate, cache=policy, spread=4)
         for rate, keys, policy in product(_RATES, (16, 64, 256, 1024, 4096), _POLICIES)
@@ -123,8 +123,8 @@ def _keys(count: int, shape: str = "") -> str:
     return f"{count} {shape} key{'s' if count > 1 else ''}".replace("  ", " ")
 
 
-def _others() -> Iterator[tuple[str, Workload]]:
-    """Yield other workloads with their names."""
+def _special_workloads() -> Iterator[tuple[str, Workload]]:
+    """Yield workloads with other values, keys and publishers than usual, with their names."""
     for size, rate in product((1, 32, 1000), (ONE, ALL)):
         yield (
             f"{size:,}-byte values, {_RATES[rate]}",
@@ -162,19 +162,19 @@ def _others() -> Iterator[tuple[str, Workload]]:
 
 
 def _policies_by_workload(on_step: OnStep, rules: Rules) -> Figure:
-    """Measure all cache policies in other workloads."""
+    """Measure all cache policies in the special workloads."""
     rows = []
-    for name, workload in _others():
+    for name, workload in _special_workloads():
         on_step(name)
         by_policy = {
             policy: measure(replace(workload, cache=policy, spread=3), rules)
             for policy in _POLICIES
         }
-        base = by_policy[CachePolicy.NONE].pov
+        uncached = by_policy[CachePolicy.NONE].pov
         rows += [
             {
                 "workload": name,
-                "share of none, %": round(100 * measurement.pov / base, 1),
+                "share of none, %": round(100 * measurement.pov / uncached, 1),
                 **measurement.row(),
             }
             for measurement in by_policy.values()
