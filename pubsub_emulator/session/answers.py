@@ -57,15 +57,18 @@ class PublisherSetting(Answer):
 
 
 class Setting(Answer):
-    """The facts of a network that do not change: `first` is the height of its first relay block."""
+    """The facts of a network that do not change."""
 
     name: Text
     relay_blocks: Count
+    """The number of relay blocks of the scenario."""
     publishers: tuple[PublisherSetting, ...]
     missing_keys: Count
     """Keys of each publisher that are subscribed and never published."""
     accounts: StrictBool
+    """Whether the chains have the profile with accounts."""
     first: Count
+    """The height of the first relay block, above 0 if the relay chain is forked."""
     max_value_length: Count
     parachains: tuple[ParachainSetting, ...]
     forks: tuple[Origin, ...]
@@ -96,7 +99,9 @@ class ParachainStatus(Answer):
     subscribed_keys: Count
     collators: Count
     cheating: Count
+    """The number of collators that cheat."""
     waiting: Count
+    """The number of messages that wait to be sent."""
 
 
 class NewestRuntime(Answer):
@@ -113,8 +118,10 @@ class Built(Answer):
     number: Count
     hash: Hash
     verdict: Text | None
+    """The verdict by which the block was refused, `None` for a valid block."""
     evidence: tuple[Text, ...]
     strategy: Text | None
+    """The strategies of the collator that cheated, `None` if it did not."""
     delivered: Count
     """The number of deliveries, removals included."""
     removed: Count
@@ -164,7 +171,9 @@ class DeliveredKey(Answer):
 
     para: Para
     number: Count
+    """The height of the subscriber's block that delivered it."""
     included_at: Count
+    """The height of the relay block that included that block."""
     publisher: Para
     key: Hash
     value: Bytes | None
@@ -222,15 +231,16 @@ class Ledger(Answer):
 
 
 class Counted(Answer):
-    """The number of collators."""
+    """The number of a parachain's collators."""
 
     collators: Count
 
 
 class Chosen(Counted):
-    """The collator that was chosen, of how many."""
+    """The collator that cheats from now on, and the number of all collators."""
 
     collator: Count
+    """The collator's number in the order of turns, from 1 on."""
 
 
 class Publishers(Answer):

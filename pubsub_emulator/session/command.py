@@ -25,8 +25,8 @@ class CommandError(PubsubError):
 def split_line(line: str) -> list[str]:
     """Split a line into its words. A comment has no words.
 
-    Raises `CommandError` for an open quote, and for lone surrogates. Standard input replaces bytes
-    that are invalid in its encoding by them.
+    Raises `CommandError` for an open quote, and for lone surrogates, by which standard input
+    replaces bytes that are invalid in its encoding.
     """
     if any("\ud800" <= character <= "\udfff" for character in line):
         raise CommandError(f"the line has bytes outside of the input's encoding: {line.strip()}")
@@ -96,17 +96,18 @@ class SessionCommand:
         return " ".join((self.name, *(parameter.usage() for parameter in self.parameters)))
 
     def read(self, arguments: Sequence[str]) -> Sequence[str]:
-        """Check the words after the name.
+        """Check the words after the name, and return them.
 
-        Raises `CommandError` for too few, too many or wrong ones.
+        Raises `CommandError` for too few, too many or wrong words.
         """
         remaining = arguments
         for parameter in self.parameters:
             if not remaining and not parameter.optional:
                 raise CommandError(f"{parameter.name} is missing: {self.usage()}")
             words = remaining if parameter.many else remaining[:1]
-            for word in words if parameter.words else ():
-                if word not in parameter.words:
+            for word in words:
+                # Without a list of words, any word is allowed.
+                if parameter.words and word not in parameter.words:
                     hint = near_to(word, parameter.words, self.usage())
                     raise CommandError(
                         f"{word!r} is not one of {', '.join(parameter.words)}; {hint}"
@@ -125,12 +126,12 @@ class SessionCommand:
         ]
         if self.parameters:
             lines.append("")
-            wide = max(len(parameter.name) for parameter in self.parameters)
+            width = max(len(parameter.name) for parameter in self.parameters)
             for parameter in self.parameters:
                 values = " | ".join(parameter.words) if parameter.words else parameter.kind.value
                 optional = "; optional" if parameter.optional else ""
                 several = "; repeatable" if parameter.many else ""
-                lines.append(f"  {parameter.name:{wide}}  {values}{several}{optional}")
+                lines.append(f"  {parameter.name:{width}}  {values}{several}{optional}")
         if self.aliases:
             lines += ["", f"  also: {', '.join(self.aliases)}"]
         if self.examples:
@@ -169,14 +170,15 @@ def command(
     name, *arguments = usage.split()
     parameters = []
     for match in filter(None, map(_PARAMETER.fullmatch, arguments)):
-        kind = ParameterKind[match[4].upper()] if match[4] else _KINDS[match[2]]
+        bracket, parameter_name, ellipsis, kind_name = match.groups()
+        kind = ParameterKind[kind_name.upper()] if kind_name else _KINDS[parameter_name]
         parameters.append(
             CommandParameter(
-                match[2],
+                parameter_name,
                 kind,
-                optional=bool(match[1]),
-                many=bool(match[3]),
-                words=(words or {}).get(match[2], ()),
+                optional=bool(bracket),
+                many=bool(ellipsis),
+                words=(words or {}).get(parameter_name, ()),
             )
         )
 

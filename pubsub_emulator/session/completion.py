@@ -19,33 +19,40 @@ _OF_A_SCENARIO: Final = (
 
 
 def complete(session: Session, line: str) -> list[str]:
-    """Complete words for the last word of a line. A trailing blank starts a new word."""
+    """Return the words that the unfinished last word of a line can become.
+
+    A trailing blank starts a new word.
+    """
     words = line.split()
     if not words or line[-1:].isspace():
         words.append("")
-    started = words[-1]
-    if len(words) == 1:
+    *finished, started = words
+    if not finished:
         return [command.name for command in COMMANDS if command.name.startswith(started)]
-    parameters = BY_NAME[words[0]].parameters if words[0] in BY_NAME else ()
-    if not parameters or (len(words) - 2 >= len(parameters) and not parameters[-1].many):
+    name, *arguments = finished
+    parameters = BY_NAME[name].parameters if name in BY_NAME else ()
+    if len(arguments) < len(parameters):
+        parameter = parameters[len(arguments)]
+    elif parameters and parameters[-1].many:
+        parameter = parameters[-1]
+    else:
         return []
-    parameter = parameters[min(len(words) - 2, len(parameters) - 1)]
-    before, comma, rest = (
-        started.rpartition(",") if parameter.kind is ParameterKind.STRATEGY else ("", "", started)
-    )
+    fixed = ""
+    if parameter.kind is ParameterKind.STRATEGY:
+        # Strategies are joined by commas, and only the last one is unfinished.
+        before, comma, started = started.rpartition(",")
+        fixed = before + comma
     return [
-        before + comma + word
-        for word in _offers(session, parameter, words[1:-1])
-        if word.startswith(rest)
+        fixed + word for word in _offers(session, parameter, arguments) if word.startswith(started)
     ]
 
 
 def _offers(session: Session, parameter: CommandParameter, before: list[str]) -> Iterable[str]:
     """Return the words that can stand for a parameter after the words `before`.
 
-    Keys of a publisher that is among these words come alone, by their names such as `1000/3`.
+    If a publisher is among these words, only its keys are offered, as names such as `1000/3`.
     """
-    if session.setting is None and parameter.kind in _OF_A_SCENARIO:
+    if not session.has_facts and parameter.kind in _OF_A_SCENARIO:
         return []
     owners = tuple(f"{word}/" for word in before)
     offers: dict[ParameterKind, Callable[[], Iterable[str]]] = {

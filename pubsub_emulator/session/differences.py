@@ -35,10 +35,12 @@ _EVERY_BLOCK: Final = (
 
 
 class Difference(NamedTuple):
-    """An entry that differs between two states, with its place and both values."""
+    """An entry that differs between two states, in words."""
 
     item: str
+    """The storage item, or the child trie of a published key."""
     keys: str
+    """The keys of an entry of a map, or the published key."""
     a: str
     b: str
 
@@ -62,8 +64,10 @@ def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Differen
 
 def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
     """Yield the differences of the child tries. `name` shows a key of 32 bytes."""
+    empty = Trie(1)
     for child in sorted({*a.children, *b.children}):
-        old_trie, new_trie = (state.children.get(child, Trie(1)) for state in (a, b))
+        old_trie = a.children.get(child, empty)
+        new_trie = b.children.get(child, empty)
         for key, old, new in old_trie.differences(new_trie):
             yield Difference(child_name(child), name(key), _entry(old), _entry(new))
 

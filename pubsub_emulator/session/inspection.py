@@ -18,7 +18,7 @@ from pubsub_emulator.session.answers import DeliveredKey
 from pubsub_emulator.session.blocks import ledger_pages, ttl_words
 from pubsub_emulator.session.command import CommandError, SessionCommand, command, number
 from pubsub_emulator.session.node_api import RELAY
-from pubsub_emulator.session.session import SOME, Session
+from pubsub_emulator.session.session import NO_FACTS, Session
 
 INSPECTION: Final[list[SessionCommand]] = []
 
@@ -33,11 +33,12 @@ def _status(session: Session) -> Iterator[Shown]:
             f"{name} at {session.node.url}: best block {session.number}, final block {final}"
         )
     if session.setting is None:
-        yield Line(SOME)
+        yield Line(NO_FACTS)
         return
     now = session.number
     first = session.setting.first
     last = session.setting.relay_blocks
+    # A forked network begins at a height above 0.
     position = (
         f", {now - first} of {counted(last, 'block')} of the scenario"
         if first
@@ -68,9 +69,12 @@ def _status(session: Session) -> Iterator[Shown]:
 @command(INSPECTION, "headers [CHAIN]", "headers", "headers 3000")
 def _headers(session: Session, chain: str | None = None) -> Iterator[Shown]:
     """Show the newest headers."""
-    names = [RELAY] if chain in {None, RELAY} else []
-    if chain != RELAY and not (chain is None and session.setting is None):
-        names += map(str, session.listed(chain))
+    if chain is not None and chain != RELAY:
+        names = [str(session.para(chain))]
+    elif chain is None and session.has_facts:
+        names = [RELAY, *map(str, session.paras)]
+    else:
+        names = [RELAY]
     for name in names:
         head = session.head(name)
         fields = [
@@ -93,7 +97,7 @@ def _events(
 
     The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.
     """
-    if session.setting is None:
+    if not session.has_facts:
         height = (
             session.number
             if height_text is None
@@ -127,11 +131,12 @@ def _event_grid(session: Session, title: str, chain: str, block: bytes) -> Grid:
 
 @command(INSPECTION, "deliveries [SUBSCRIBER] [BLOCKS]", "deliveries", "deliveries 3000 50")
 def _deliveries(
-    session: Session, subscriber: str | None = None, most: str = "10"
+    session: Session, subscriber: str | None = None, count_text: str = "10"
 ) -> Iterator[Shown]:
     """Show what subscribers received in the newest relay blocks (default 10)."""
     paras = set(session.listed(subscriber))
-    blocks = session.blocks(number(most, "BLOCKS is a number of relay blocks, at least 1", 1))
+    count = number(count_text, "BLOCKS is a number of relay blocks, at least 1", 1)
+    blocks = session.blocks(count)
     received = []
     for block in blocks:
         received += [
@@ -197,9 +202,9 @@ def _ledger(session: Session, subscriber: str, height_text: str | None = None) -
     Shows the newest block, or those in relay block BLOCK.
     """
     para = session.para(subscriber, "a subscriber's id is a whole number")
-    for block in (
-        [session.block_at(height_text)] if height_text is not None else reversed(session.blocks())
-    ):
+    # Without BLOCK, the search goes back from the newest relay block to one with a block of `para`.
+    blocks = session.blocks()[::-1] if height_text is None else [session.block_at(height_text)]
+    for block in blocks:
         candidates = [candidate for candidate in block.valid if candidate.para == para]
         for candidate in candidates:
             ledger = session.read(answers.LEDGER, "pubsub_ledger", para, hexed(candidate.hash))
@@ -227,6 +232,7 @@ def _subscriptions(session: Session, subscriber: str | None = None) -> Iterator[
 
 
 def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
+    """Return the names of the first `most` keys, and the number of the others."""
     names = sorted(session.key_name(key) for key in keys)
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -245,13 +251,12 @@ def _collators(session: Session, para_text: str | None = None) -> Iterator[Shown
 
 
 def _habit(collator: answers.CollatorStatus) -> str:
-    rate = round(collator.rate * MILLION)
-    often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
-    return (
-        ", ".join(collator.strategies) + often
-        if collator.strategies and rate
-        else "nothing: honest"
-    )
+    """Return the strategies that a collator tries, and how often."""
+    millionths = round(collator.rate * MILLION)
+    if not collator.strategies or not millionths:
+        return "nothing: honest"
+    often = "" if millionths == MILLION else f" in {millionths / MILLION:.0%} of its turns"
+    return ", ".join(collator.strategies) + often
 
 
 @command(INSPECTION, "strategies")
@@ -302,12 +307,10 @@ def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
     try:
         answer = session.ask(method, *params)
         pages = tuple(_shown(method, answer))
-        cut = any(_has_cut_cell(page) for page in pages if isinstance(page, Grid))
-        yield from (
-            map(Line, json.dumps(answer, ensure_ascii=False, indent=1).splitlines())
-            if cut
-            else pages
-        )
+        if any(_has_cut_cell(page) for page in pages if isinstance(page, Grid)):
+            text = json.dumps(answer, ensure_ascii=False, indent=1)
+            pages = tuple(map(Line, text.splitlines()))
+        yield from pages
     except RecursionError:
         raise CommandError(f"{method}: the answer is nested too deeply to be shown") from None
 

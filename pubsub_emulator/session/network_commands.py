@@ -37,6 +37,7 @@ PUBLISHER_ID: Final = "a publisher's id is a whole number"
 
 
 def _subscriber(session: Session, text: str) -> ParaId:
+    """Return the id of a parachain that can subscribe. Raises `CommandError`."""
     para = session.para(text)
     if para not in session.subscribers:
         raise CommandError(f"{para} only publishes and cannot subscribe")
@@ -140,9 +141,13 @@ def _unsubscribe(
     subscribed = spec.subscriptions.get(publisher)
     if subscribed is None:
         raise CommandError(f"{para} subscribes to no key of {publisher}")
-    dropped = frozenset(session.key(text) for text in names) or frozenset(subscribed)
-    for key in sorted(dropped.difference(subscribed)):
-        raise CommandError(f"{para} does not subscribe to {session.key_name(key)} of {publisher}")
+    dropped = frozenset(subscribed)
+    if names:
+        dropped = frozenset(session.key(text) for text in names)
+    unknown_keys = dropped.difference(subscribed)
+    if unknown_keys:
+        name = session.key_name(min(unknown_keys))
+        raise CommandError(f"{para} does not subscribe to {name} of {publisher}")
     remaining = [key for key in subscribed if key not in dropped]
     others = [
         (owner, list(keys)) for owner, keys in spec.subscriptions.items() if owner != publisher
@@ -153,6 +158,7 @@ def _unsubscribe(
 def _ordered(
     session: Session, spec: RuntimeSpec, subscriptions: Subscriptions, publisher: ParaId
 ) -> Line:
+    """Send a subscriber a runtime with these subscriptions, and say so about one publisher."""
     arrives = session.order_spec(replace(spec, subscriptions=subscriptions))
     count = len(subscriptions.get(publisher, ()))
     return Line(
@@ -215,9 +221,9 @@ def _honest(session: Session, para_text: str) -> Iterator[Shown]:
     """Make all collators of a parachain honest."""
     para = session.para(para_text)
     count = session.read(COUNTED, "pubsub_honest", para).collators
-    who = "the collator" if count == 1 else f"all {count} collators"
+    collators = "the collator" if count == 1 else f"all {count} collators"
     verb = "is" if count == 1 else "are"
-    yield Line(f"{who} of {para} {verb} honest from now on")
+    yield Line(f"{collators} of {para} {verb} honest from now on")
 
 
 @command(
@@ -237,9 +243,10 @@ def _order(session: Session, subscriber: str, call: str, publisher_text: str) ->
     )
 
 
-def _do(session: Session, said: str, /, **action: object) -> Iterator[Shown]:
+def _do(session: Session, announcement: str, /, **action: object) -> Iterator[Shown]:
+    """Have the node do an action of its journal, and yield the announcement."""
     session.ask("pubsub_act", action)
-    yield Line(said)
+    yield Line(announcement)
 
 
 @command(NETWORK, "register PUBLISHER [DEPOSIT]", "register 2001", "register 2001 0", changes=True)

@@ -58,9 +58,8 @@ class RemoteNode(NodeApi):
     def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
         """Return an item of the newest relay state, decoded by the chain's metadata."""
         relay = self._chain(RELAY)
-        return _run(
-            relay, relay.node.item(_run(relay, relay.node.best_head()), pallet, name, *keys)
-        )
+        newest = _run(relay, relay.node.best_head())
+        return _run(relay, relay.node.item(newest, pallet, name, *keys))
 
     def _chain(self, name: str) -> BlockingChain:
         if name not in self._chains:

@@ -187,11 +187,11 @@ def read(
                     yield Doing(f"replaying {path.name}", session.number, content["block"])
         except CommandError as error:
             raise CommandError(f"{path}: commands.{line_number}: {error}") from error
-    line_number = session.number
+    newest = session.number
     newest_hash = hexed(session.newest(RELAY))
-    if (line_number, newest_hash) != (content["block"], content["hash"]):
+    if (newest, newest_hash) != (content["block"], content["hash"]):
         raise CommandError(
-            f"{path}: hash: its commands lead to relay block {line_number}, {newest_hash}, not to"
+            f"{path}: hash: its commands lead to relay block {newest}, {newest_hash}, not to"
             f" {content['block']}, {content['hash']}: the file was changed or written by another"
             " version"
         )

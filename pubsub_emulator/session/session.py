@@ -54,7 +54,7 @@ from pubsub_emulator.session.node_api import RELAY, Deposited, InProcess, NodeAp
 
 T = TypeVar("T")
 
-SOME: Final = (
+NO_FACTS: Final = (
     "this node was not started by `pubsub serve`: only events, storage and headers are available"
 )
 
@@ -76,6 +76,7 @@ class Checkpoint:
     """A state of the network: its blocks, and the commands that led to them."""
 
     number: int
+    """The height of the newest relay block."""
     heads: Mapping[str, tuple[int, bytes]]
     """The height and hash of every chain's newest block."""
     journal: tuple[tuple[int, str], ...]
@@ -178,8 +179,8 @@ class Session:
             return self.node.ask(method, *params, chain=chain)
         except NodeRefused as error:
             if error.code == METHOD_NOT_FOUND:
-                if self.setting is None:
-                    raise CommandError(SOME) from error
+                if not self.has_facts:
+                    raise CommandError(NO_FACTS) from error
                 hint = "; `call rpc_methods` lists what there is"
                 if self.node.url and method.startswith(("dev_", "pubsub_")):
                     hint += ", and `pubsub serve --dev` has more"
@@ -225,31 +226,38 @@ class Session:
         Consecutive steps become one line.
         """
         if line.startswith("step ") and self.journal and self.journal[-1][1].startswith("step "):
-            number, before = self.journal.pop()
-            line = f"step {int(before.split()[1]) + int(line.split()[1])}"
+            number, earlier_line = self.journal.pop()
+            blocks = int(earlier_line.split()[1]) + int(line.split()[1])
+            line = f"step {blocks}"
         self.journal.append((number, line))
 
     def cut(self, height: int) -> None:
-        """Remove the lines from the journal that were executed after relay block `height`."""
+        """Remove the lines from the journal that were executed after relay block `height`.
+
+        If a step goes beyond that block, only its later blocks are removed.
+        """
         kept_lines = [(after, line) for after, line in self.journal if after < height]
         if kept_lines and kept_lines[-1][1].startswith("step "):
             after, line = kept_lines.pop()
-            kept_lines.append((after, f"step {min(int(line.split()[1]), height - after)}"))
+            blocks = int(line.split()[1])
+            kept_lines.append((after, f"step {min(blocks, height - after)}"))
         self.journal = kept_lines
 
     def commands(self, journal: tuple[tuple[int, str], ...] | None = None) -> list[str]:
         """Return the lines of a journal, by default of the present one."""
-        return [line for _, line in (self.journal if journal is None else journal)]
+        chosen = self.journal if journal is None else journal
+        return [line for _, line in chosen]
 
     def advance(self) -> RelayBlockOutcome:
         """Have the node build one relay block. An error rolls it back."""
         block = self.block(hexed(self.read(HASH, "dev_newBlock", {"count": 1})))
-        self.note("step 1", block.number - 1)
+        height_before = block.number - 1
+        self.note("step 1", height_before)
         return block
 
     def where(self) -> str:
         """Return the text of the prompt."""
-        return f"{self.branch if self.setting is not None else self.node.url} {self.number}"
+        return f"{self.branch if self.has_facts else self.node.url} {self.number}"
 
     @property
     def number(self) -> int:
@@ -263,7 +271,10 @@ class Session:
     # Checkpoints
 
     def now(self, name: str | None = None) -> Checkpoint:
-        """Return the present state. With `name`, the node keeps it under that name."""
+        """Return the present state as a checkpoint.
+
+        `name` is the name under which the node keeps the state, if it does.
+        """
         heads = {RELAY: (self.number, self.newest(RELAY))}
         heads |= {
             str(parachain.para): (parachain.number, parachain.hash)
@@ -286,7 +297,10 @@ class Session:
         self.ask("dev_forget", checkpoint.id)
 
     def become(self, successor: "Session") -> None:
-        """Take over all attributes of another session, which must not be used afterwards."""
+        """Take over all attributes of another session, which must not be used afterwards.
+
+        If the user has asked to leave this session, that request is kept.
+        """
         self.node.close()
         over = self.over
         # The dictionary itself is not taken over: Python 3.13.0 to 3.13.2 may clear the objects in
@@ -312,13 +326,21 @@ class Session:
     # Chains
 
     @property
+    def has_facts(self) -> bool:
+        """Whether this program runs the node, here or with `pubsub serve`.
+
+        Other nodes cannot tell the facts, and offer only events, storage and headers.
+        """
+        return self.setting is not None
+
+    @property
     def facts(self) -> Setting:
         """The facts that do not change.
 
         Raises `CommandError` for a node that was not started by `pubsub serve`.
         """
         if self.setting is None:
-            raise CommandError(SOME)
+            raise CommandError(NO_FACTS)
         return self.setting
 
     @property
@@ -332,7 +354,11 @@ class Session:
         return [parachain.para for parachain in self.facts.parachains if not parachain.on_demand]
 
     def para(self, text: str, what: str = "a parachain's id is a whole number") -> ParaId:
-        """Return a parachain's id. Raises `CommandError` if there is no such parachain."""
+        """Return the parachain's id that `text` contains.
+
+        Raises `CommandError` if there is no such parachain, or, beginning with `what`, if the text
+        is not a number.
+        """
         para_id = ParaId(number(text, what))
         if para_id not in self.paras:
             raise CommandError(
@@ -378,10 +404,14 @@ class Session:
         return relay_block
 
     def _unkept(self, name: int | str) -> str:
+        """Return the message that the node does not keep a relay block."""
         return f"relay block {name} is not kept; the newest one is {self.number}"
 
     def block_at(self, text: str | None) -> RelayBlockOutcome:
-        """Return the relay block of a height, by default the newest. Raises `CommandError`."""
+        """Return the relay block at the height in `text`, by default the newest one.
+
+        Raises `CommandError`.
+        """
         if self.number == self.facts.first:
             raise CommandError("no block has been built yet; `step` builds one")
         return self.block(
@@ -411,7 +441,7 @@ class Session:
 
     def events(self, chain: str, block: bytes) -> list[Deposited]:
         """Return the events of a block. Raises `BadAnswer` if they cannot be decoded."""
-        if self.setting is None:
+        if not self.has_facts:
             return self.node.events_by_metadata(block)
         raw = self.read(MAYBE_BYTES, "state_getStorage", hexed(EVENTS), hexed(block), chain=chain)
         try:

@@ -44,9 +44,9 @@ def _set(session: Session, chain: str, item: str, *texts: str) -> Iterator[Shown
     """Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.
 
     The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes,
-    or the SCALE encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It
-    is a root call, so proofs and histories stay valid. It needs chains with accounts: `pubsub step
-    --accounts SCENARIO`.
+    or the SCALE encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored.
+    Root makes a call, so proofs and histories stay valid. This needs chains with accounts: `pubsub
+    step --accounts SCENARIO`.
     """
     if not session.facts.accounts:
         raise CommandError(
@@ -56,10 +56,9 @@ def _set(session: Session, chain: str, item: str, *texts: str) -> Iterator[Shown
     key, value = _entry(session, chain, item, texts)
     session.ask("pubsub_setStorage", para, [[hexed(key), None if value is None else hexed(value)]])
     change = "removed" if value is None else f"set to {words(value)}"
-    whose, by = ("the relay chain", "root") if para is None else (para, "a governance message sent")
-    yield Line(
-        f"{key_name(key)} of {whose} will be {change} by {by} in relay block {session.number + 1}"
-    )
+    target = f"{key_name(key)} of {'the relay chain' if para is None else para}"
+    means = "root" if para is None else "a governance message sent"
+    yield Line(f"{target} will be {change} by {means} in relay block {session.number + 1}")
 
 
 def _entry(
@@ -125,7 +124,7 @@ def _plain(text: str) -> int | bool | None:
 def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
     """Return the bytes of the first value that a codec can encode, or `None` if it can encode none.
 
-    `meanings` are the values that a word may stand for, `None` for a reading that is impossible.
+    `meanings` are the values that a word may stand for. `None` among them is skipped.
     """
     for meaning in meanings:
         if meaning is None:

@@ -23,7 +23,7 @@ def _save(session: Session, name: str) -> Iterator[Shown]:
 
     A snapshot ends with the session, or with the node; `write` stores one in a file.
     """
-    _free(session, name, snapshots=True)
+    _ensure_free(session, name, may_be_snapshot=True)
     moment = session.checkpoint()
     if name in session.snapshots:
         session.drop(session.snapshots[name])
@@ -31,16 +31,16 @@ def _save(session: Session, name: str) -> Iterator[Shown]:
     yield Line(f"saved as {name}: relay block {moment.number} of branch {session.branch}")
 
 
-def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
-    """Check that a name is free. With `snapshots`, it may be the name of a snapshot.
+def _ensure_free(session: Session, name: str, *, may_be_snapshot: bool = False) -> None:
+    """Raise `CommandError` if a name is taken.
 
-    Raises `CommandError`.
+    With `may_be_snapshot`, it may be the name of a snapshot, which is then replaced.
     """
     if name == "now":
         raise CommandError("`now` means the present state; choose another name")
     if name == session.branch or name in session.branches:
         raise CommandError(f"there is already a branch {name}; choose another name")
-    if name in session.snapshots and not snapshots:
+    if name in session.snapshots and not may_be_snapshot:
         raise CommandError(f"there is already a snapshot {name}; choose another name")
 
 
@@ -60,8 +60,9 @@ def _branch(session: Session, name: str, start_name: str = "now") -> Iterator[Sh
     The present branch keeps its state; `switch` goes back to it.
     """
     start = session.named(start_name)
-    _free(session, name)
+    _ensure_free(session, name)
     present = session.checkpoint()
+    # The state `now` is not kept by the node under an id, so it is adopted as `present`.
     session.adopt(present if start.id is None else start)
     session.branches[session.branch] = present
     session.branch = name

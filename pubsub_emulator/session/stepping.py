@@ -73,6 +73,7 @@ def _to(session: Session, height: str) -> Iterator[Shown]:
 
 
 def _build(session: Session, blocks: int) -> Iterator[Shown]:
+    """Build some relay blocks, and yield a summary of each."""
     for done in range(1, blocks + 1):
         yield from summary(session, session.advance())
         yield Doing("building blocks", done, blocks)

@@ -55,7 +55,7 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
     order. For a node that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE
     bytes.
     """
-    if session.setting is None and name is not None and not name.startswith("0x"):
+    if not session.has_facts and name is not None and not name.startswith("0x"):
         pallet, dot, item = name.partition(".")
         if not dot:
             raise CommandError(f"a storage item is Pallet.Item, not {name!r}")
@@ -78,12 +78,14 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
 
 
 def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> Iterator[Shown]:
-    most = MOST_COUNTED if is_lazy(storage.state) else None
+    """Show the known items that a chain stores, with their numbers of entries."""
+    # Counting fetches the entries of a lazy state from a node.
+    max_count = MOST_COUNTED if is_lazy(storage.state) else None
     rows: list[tuple[str, str | int]] = []
     for name, item in known.items():
-        count = sum(1 for _ in islice(storage.next_keys(item.prefix), most))
+        count = sum(1 for _ in islice(storage.next_keys(item.prefix), max_count))
         if count:
-            rows.append((name, f"{most:,} or more" if count == most else count))
+            rows.append((name, f"{max_count:,} or more" if count == max_count else count))
     yield Grid(f"storage of {chain}", ("item", "entries"), tuple(rows))
     yield Line("empty items are not listed; `storage CHAIN ITEM` shows one item")
 
@@ -299,10 +301,11 @@ def _cursor(session: Session, subscriber: str | None = None) -> Iterator[Shown]:
     """Show where a subscriber's next block continues to read."""
     for para in session.listed(subscriber, subscribers=True):
         storage = Storage(session.chain(para).state)
-        at = items.PROCESSING_CURSOR.get(storage)
-        parent = items.LAST_RELAY_PARENT.get(storage)
-        behind = "none yet" if parent is None else parent
-        goes_on = (
-            "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
-        )
-        yield Line(f"{para}: the next block reads on {goes_on}; last relay parent {behind}")
+        cursor = items.PROCESSING_CURSOR.get(storage)
+        place = "the first item"
+        if cursor is not None:
+            publisher, key = cursor
+            place = f"key {session.key_name(key)} of {publisher}"
+        relay_parent = items.LAST_RELAY_PARENT.get(storage)
+        last = "none yet" if relay_parent is None else relay_parent
+        yield Line(f"{para}: the next block reads on at {place}; last relay parent {last}")

@@ -31,7 +31,7 @@ TRIALS: Final[list[SessionCommand]] = []
 def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
     """Show what the next relay blocks would do, with deliveries and refusals; keep nothing.
 
-    The node builds the blocks and goes back; whoever else uses it sees that.
+    The node builds the blocks and goes back; its other users see that.
     """
     count = number(blocks, "BLOCKS is a whole number, at least 1", 1)
     before = session.checkpoint()
