@@ -52,8 +52,9 @@ def compare(
 ) -> Comparison:
     """Compare the first of several places with the others.
 
-    `scenario` is run with files of rules, for `shipped` and for git revisions; `rules` are those of
-    scenarios. Each run is a stage. Raises `InputError`, and the errors of reading.
+    `scenario` is run if a place is a file of rules, `shipped` or a git revision. `rules` are used
+    if a place is a scenario. `stage` shows the progress of each run. Raises `InputError`, and the
+    errors of reading.
     """
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         # All places are looked at before the first network runs, which can take minutes.

@@ -91,13 +91,16 @@ class ComparedFigure:
     values: tuple[float | None, ...]
 
     def change(self, side: int) -> float | None:
-        """Return the difference of a side from the first side."""
+        """Return the difference of a side from the first side, `None` if one lacks the figure."""
         first = self.values[0]
         value = self.values[side]
         return None if first is None or value is None else value - first
 
     def share(self, side: int) -> float | None:
-        """Return the change in percent. It is infinite from zero to another number."""
+        """Return the change of a side from the first side in percent.
+
+        The result is infinite for a change from zero, and `None` if a side lacks the figure.
+        """
         first = self.values[0]
         change = self.change(side)
         if first is None or change is None:

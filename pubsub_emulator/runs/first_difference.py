@@ -53,14 +53,16 @@ def _blocks(record: HistoryRecord) -> Iterator[RecordedBlock]:
 
 def _reasons(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
     """Yield a line for each difference of two blocks. Equal results yield nothing."""
-    fields, other_fields = (block.fields() | {"chain": block.chain} for block in (a, b))
+    fields = a.fields() | {"chain": a.chain}
+    other_fields = b.fields() | {"chain": b.chain}
     for name in ("chain", "relay parent", "verdict"):
         if fields[name] != other_fields[name]:
             yield f"  {name}: {fields[name]} in {names[0]}, {other_fields[name]} in {names[1]}"
     yield from _deliveries(a, b, names)
-    sizes = [_proof_size(block) for block in (a, b)]
-    if sizes[0] != sizes[1]:
-        yield f"  proof: {sizes[0]} in {names[0]}, {sizes[1]} in {names[1]}"
+    size = _proof_size(a)
+    other_size = _proof_size(b)
+    if size != other_size:
+        yield f"  proof: {size} in {names[0]}, {other_size} in {names[1]}"
 
 
 def _proof_size(block: RecordedBlock) -> str:
@@ -70,11 +72,12 @@ def _proof_size(block: RecordedBlock) -> str:
 
 
 def _deliveries(a: RecordedBlock, b: RecordedBlock, names: Names) -> Iterator[str]:
-    """Yield lines about the items that two blocks deliver differently, or only one of them."""
-    deliveries, other_deliveries = (
-        {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
-        for block in (a, b)
-    )
+    """Yield a line for each item that two blocks deliver differently, or that only one delivers.
+
+    An item is a publisher and a key.
+    """
+    deliveries = {(delivery[0], delivery[1]): delivery[2:] for delivery in a.deliveries}
+    other_deliveries = {(delivery[0], delivery[1]): delivery[2:] for delivery in b.deliveries}
     differing = [
         item
         for item in sorted({**deliveries, **other_deliveries}, key=str)

@@ -67,17 +67,12 @@ def simulate(
     summary = Summary()
     digest = RunDigest()
     observers: list[Observer] = [summary, digest]
-    with (
-        (
-            stage(
-                f"running {scenario.name}: {counted(scenario.relay_blocks, 'relay block')}",
-                scenario.relay_blocks,
-            )
-            if session is None
-            else stage(f"playing {session.name}")
-        ) as advance,
-        ExitStack() as open_writer,
-    ):
+    if session is None:
+        blocks = counted(scenario.relay_blocks, "relay block")
+        progress = stage(f"running {scenario.name}: {blocks}", scenario.relay_blocks)
+    else:
+        progress = stage(f"playing {session.name}")
+    with progress as advance, ExitStack() as open_writer:
         if history:
             from pubsub_emulator.spark_audit.history.store import HistoryWriter
 

@@ -48,8 +48,8 @@ def opener(
 ) -> Callable[[Path], Side]:
     """Check that an argument names a side, and return the function that opens it.
 
-    The function writes into the folder that it is given, and runs a network first if necessary,
-    with `scenario` and `rules`. Raises `InputError`, and the errors of reading.
+    The function takes a folder to write into. It runs a network first if necessary: a scenario by
+    `rules`, or `scenario` for the other kinds. Raises `InputError`, and the errors of reading.
     """
     path = Path(text)
     if text.startswith(REVISION):
@@ -160,7 +160,7 @@ def _revision(text: str) -> str:
 
 
 def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
-    """Run another revision of this program in a source tree of its own."""
+    """Run a scenario with another revision of this program, in a source tree of its own."""
     place = str(Path(scenario).absolute()) if scenario.endswith(".toml") else scenario
     tree = folder / "tree"
     out = folder / "run"
