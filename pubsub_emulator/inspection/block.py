@@ -62,8 +62,8 @@ def judged_block(judged: RecordedBlock, path: Path, kind: str = "block") -> View
         pages += ledger_pages(judged.place, outcome.ledger)
     if deliveries:
         rows = tuple(
-            (str(publisher), words(key), str(how), words(entry, 8))
-            for publisher, key, how, entry, *_ in judged.deliveries
+            (str(publisher), words(key), str(delivery_kind), words(entry, 8))
+            for publisher, key, delivery_kind, entry, *_ in judged.deliveries
         )
         pages.append(Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows))
     else:
@@ -97,10 +97,11 @@ def node_figures(node: bytes) -> NodeFigures:
     children = 0
     with suppress(ProofError):
         parts = decode_node(node)
-        kind = "branch" if parts.children else "leaf"
         partial = parts.partial
         children = len(parts.children)
-        kind += " with a value" if children and parts.value is not None else ""
+        kind = "branch" if children else "leaf"
+        if children and parts.value is not None:
+            kind = "branch with a value"
     return NodeFigures(
         hash=blake2_256(node),
         bytes=len(node),

@@ -142,7 +142,10 @@ def _case_cards(case: Case, rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def _finding(path: Path, rules: Rules, _stage: Stage) -> str:
-    """Return a page with the block in a finding's evidence, executed on the state parts in it."""
+    """Return a page with the block in a finding's evidence.
+
+    It is executed on the part of the state that the evidence contains.
+    """
     from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
     from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 
@@ -171,8 +174,13 @@ def _finding(path: Path, rules: Rules, _stage: Stage) -> str:
     )
 
 
-def _history(path: Path, network: str | None, most: int, *, rules: Rules, stage: Stage) -> str:
-    """Execute the blocks of one network in a history again and return the page of them."""
+def _history(
+    path: Path, network: str | None, max_blocks: int, *, rules: Rules, stage: Stage
+) -> str:
+    """Execute the first blocks of one network in a history again and return their page.
+
+    `network` may be `None` if the history has a single network. Raises `InputError`.
+    """
     from pubsub_emulator.spark_audit.compare import HistoryRecord
     from pubsub_emulator.spark_audit.history import schema
 
@@ -204,7 +212,8 @@ def _history(path: Path, network: str | None, most: int, *, rules: Rules, stage:
     subscribing = {row["chain"] for row in rows(schema.SUBSCRIPTIONS) if row["items"]}
     chains = [chain for name, chain in history.chains if name == chosen]
     first, newest = (relays[0]["number"], relays[-1]["number"]) if relays else (0, 0)
-    last = first + most
+    # The genesis block, which is the first one, is drawn in addition to `max_blocks`.
+    last = first + max_blocks
     blocks: list[BlockRecord] = []
     title = f"executing the blocks of {counted(len(chains), 'chain')} again"
     with stage(title, len(chains)) as advance:
@@ -222,8 +231,8 @@ def _blocks(
 ) -> Iterator[BlockRecord]:
     """Yield the blocks of a chain that were included up to the relay block `last`.
 
-    The blocks are executed again in their order. A new checkpoint is recorded where the state is
-    not the one before a block, as at the beginning of another branch.
+    The blocks are executed again in their order. If a block does not follow the state after the
+    block before it, as at the beginning of another branch, a new checkpoint is recorded.
     """
     from pubsub_emulator.spark_audit.history import schema
 
@@ -261,7 +270,7 @@ def _blocks(
 
 
 def _tell(recorder: Recorder, relays: "list[Row]", blocks: list[BlockRecord], last: int) -> None:
-    """Give a recorder the blocks in the order in which they were judged."""
+    """Give a recorder the relay blocks up to the height `last`, each with its parachain blocks."""
     by_block = defaultdict[int, list[BlockRecord]](list)
     for block in blocks:
         by_block[block.included_at].append(block)

@@ -69,6 +69,7 @@ def scenario(path: Path, rules: Rules = SHIPPED) -> View:
 
 
 def _subscribed(parsed: Scenario, subscriber: Subscriber) -> int:
+    """Return the number of keys that a subscriber of a scenario reads."""
     return sum(map(len, parsed.items(subscriber.subscribe).values()))
 
 

@@ -25,7 +25,8 @@ MOST_NAMED: Final = 12
 def history(path: Path) -> View:
     """Return the view of a history.
 
-    Manifests and the columns of the blocks' outcomes are read, and all other files are checked.
+    Its manifests and the rows of the table `blocks` are read. The files of all other tables are
+    only checked.
     """
     opened = History.open(path)
     faults = list(opened.faults)
@@ -39,11 +40,12 @@ def history(path: Path) -> View:
     verdicts: Counter[str] = Counter()
     for row in opened.rows(opened.files(schema.BLOCKS), faults):
         chains.setdefault((row["network"], row["chain"]), Counter())[row["status"]] += 1
-        verdicts.update([row["verdict"]] if row["verdict"] else [])
+        if row["verdict"]:
+            verdicts[row["verdict"]] += 1
     for entry in entries:
         if entry.table != schema.BLOCKS.name:
             faults += check_file(opened.root, entry)
-    # A damaged file gives a fault for each chain in it.
+    # A damaged file gives an equal fault for each chain in it.
     faults = list({(fault.path, fault.row_group, fault.error): fault for fault in faults}.values())
     figures = {
         "networks": sorted({commit.network for commit in opened.commits}),
@@ -101,9 +103,10 @@ def _place_of(fault: Fault) -> str:
 
 
 def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
-    """Return the view of the candidates with one number on one chain, executed again.
+    """Return the view of all candidates for one block, `[NETWORK/]CHAIN:NUMBER`, executed again.
 
-    `rules` apply if the chain names them. Raises `InputError`, `CompareError`.
+    An imported relay proof of that block is shown instead if there is no candidate. `rules` apply
+    if the chain names them. Raises `InputError`, `CompareError`.
     """
     network, chain, number = _place(block)
     record = HistoryRecord(path, rules)
@@ -123,9 +126,11 @@ def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
         elif matching and candidate_number > number:
             break
         numbers.add(candidate_number)
-    rows = () if matching else record.rows(tuple(record.history.files(schema.BLOCKS, *chains[0])))
-    proofs = (row for row in rows if row["status"] == "imported" and row["number"] is not None)
-    imported = {row["number"]: row for row in proofs}
+    imported: dict[int, Row] = {}
+    if not matching:
+        for row in record.rows(tuple(record.history.files(schema.BLOCKS, *chains[0]))):
+            if row["status"] == "imported" and row["number"] is not None:
+                imported[row["number"]] = row
     if number in imported:
         return _imported_proof(path, *chains[0], imported[number], record)
     if not matching:
@@ -139,17 +144,16 @@ def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
 
 
 def _numbers(numbers: list[int]) -> str:
-    """Return ascending block numbers in words."""
+    """Return ascending block numbers in words: as a range, or the first ones if there are gaps."""
     if not numbers:
         return "no blocks"
+    if len(numbers) == 1:
+        return f"block {numbers[0]}"
     if numbers[-1] - numbers[0] + 1 == len(numbers):
-        return (
-            f"blocks {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"block {numbers[0]}"
-        )
-    few = ", ".join(map(str, numbers[:MOST_NAMED]))
-    return f"blocks {few}" + (
-        f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
-    )
+        return f"blocks {numbers[0]} to {numbers[-1]}"
+    listed = ", ".join(map(str, numbers[:MOST_NAMED]))
+    more = len(numbers) - MOST_NAMED
+    return f"blocks {listed} and {more} more" if more > 0 else f"blocks {listed}"
 
 
 def _imported_proof(path: Path, network: str, chain: int, row: Row, record: HistoryRecord) -> View:

@@ -86,6 +86,7 @@ class _Budget:
 
     def take(self) -> bool:
         """Count an entry, and return whether it may be read."""
+        # A count below 0 also tells that some entries were not read.
         self.left -= 1
         return self.left >= 0
 
@@ -139,7 +140,10 @@ def _within(folder: Path, budget: _Budget, now: float) -> Iterator[Output]:
 
 
 def _entries(folder: Path, budget: _Budget) -> Iterator[os.DirEntry[str]]:
-    """Yield the entries of a folder. A folder that cannot be read has none."""
+    """Yield the entries of a folder until the budget is used up.
+
+    Nothing is yielded for a folder that cannot be read.
+    """
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -217,7 +221,7 @@ def _document(path: Path) -> dict[str, object]:
 
 
 def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
-    """Return which command made an output, and why it is kept."""
+    """Return the command that made an output, and the reason to keep it, which may be empty."""
     match kind:
         case OutputKind.RUN:
             if (path / _DEMO_AUDIT).is_dir():
@@ -283,7 +287,7 @@ def _extent(path: Path, budget: _Budget) -> tuple[int, float]:
 
 
 def _stats(path: Path, budget: _Budget) -> Iterator[os.stat_result]:
-    """Yield the state of a file, or of a folder and everything in it."""
+    """Yield the `stat` results of a file, or of a folder and everything in it."""
     try:
         yield path.lstat()
     except OSError:

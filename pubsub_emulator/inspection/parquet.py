@@ -87,10 +87,10 @@ def _view(path: Path, opened: pq.ParquetFile, rows: list[dict[str, object]]) -> 
 
 
 def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
-    """Return what a file with these columns is of, in words, and its table.
+    """Return the kind of output that a file with these columns is part of, and its table.
 
-    A published table does not name itself and is recognised by its columns. Both results are
-    `None` for a file of another program.
+    The kind is `a history` or `an audit`. Files of a published table do not name it, so they are
+    recognised by their columns. Both results are `None` for a file of another program.
     """
     table_name = (columns.metadata or {}).get(b"pubsub.table", b"").decode(errors="replace")
     for owner, tables in (("a history", HISTORY_TABLES), ("an audit", RESULT_TABLES)):
@@ -116,6 +116,7 @@ def _first_rows(opened: pq.ParquetFile, file: ParquetSource) -> list[dict[str, o
 
 
 def _doc(field: pa.Field) -> str:
+    """Return the description of a column, which is in its metadata."""
     return bytes((field.metadata or {}).get(b"doc", b"")).decode(errors="replace")
 
 
