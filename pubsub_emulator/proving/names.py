@@ -54,6 +54,7 @@ class OwnNames:
         for part in parts:
             key += twox64_concat(_para_id(part, text))
         if parts and place_name(TOP, key).startswith("unknown"):
+            # Only metadata says how the keys of other maps are hashed.
             otherwise = "give --metadata, which says how its keys are hashed"
             hint = near_to(f"{pallet}.{item}", item_names(), otherwise)
             raise InputError(f"{safe(text[:200])}: {hint}")
@@ -81,7 +82,10 @@ class OwnNames:
 
 
 def _para_id(part: str, name: str) -> bytes:
-    """Return the SCALE of a parachain's id in a key's name. Raises `InputError`."""
+    """Return the SCALE encoding of a parachain's id, which is a `part` of a key's `name`.
+
+    Raises `InputError`.
+    """
     if _ID_DIGITS.fullmatch(part):
         return unhex(part)
     if part.isascii() and part.isdecimal() and int(part) <= U32_MAX:
@@ -98,16 +102,16 @@ def fixed_names() -> OwnNames:
 
 
 def names_from(place: str, seconds: float) -> OwnNames:
-    """Return the names by the metadata of a node or in a file.
+    """Return the names that the metadata of a node or in a file gives to keys.
 
-    A file has the bytes, or the text 0x… or a JSON-RPC answer with it. Raises `InputError`,
-    `ClientError`.
+    A file has the metadata as bytes, as 0x and digits, or as a JSON-RPC answer with these digits.
+    Raises `InputError`, `ClientError`.
     """
     return OwnNames(StorageNames(_metadata(place, seconds)))
 
 
 def _metadata(place: str, seconds: float) -> Metadata:
-    """Return the metadata of a node, or that in a file, as bytes or as a node's answer in hex.
+    """Return the metadata of a node or in a file, see `names_from`.
 
     Raises `InputError`, `ClientError`.
     """

@@ -30,8 +30,11 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 
 FORMAT: Final = 1
 _NAME: Final = 46
+"""The maximum number of characters of a part's name in a table."""
 _PREVIEW: Final = 16
+"""The maximum number of bytes of a value that are shown."""
 _PUBLISHER: Final = derive_child_key(ParaId(0))[:-4]
+"""The beginning of the child keys of all publishers, before the para id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,12 @@ def open_proofs(
         raise NodeDataError(f"--root has {counted(len(root_hash), 'byte')}, not 32")
     opened = []
     for proof in data.proofs:
-        under = root_of(proof, data.headers) if root_hash is None else root_hash
+        state_root = root_of(proof, data.headers) if root_hash is None else root_hash
         try:
-            attribution = _attribute(proof, under, wanted.child, asked)
+            attribution = _attribute(proof, state_root, wanted.child, asked)
         except ProofError as error:
             raise ProofError(f"{proof.place}: {error}") from None
-        opened.append(AttributedProof(proof, under, attribution, names))
+        opened.append(AttributedProof(proof, state_root, attribution, names))
     return opened
 
 
@@ -124,7 +127,7 @@ HEADER: Final = ("", "what", "nodes", "own bytes", "whole path", "value")
 
 
 def head(opened: AttributedProof) -> list[str]:
-    """Return the sizes of a proof in words."""
+    """Return two lines of text with the sizes and the state root of a proof."""
     attribution = opened.attribution
     proof = opened.proof
     of_block = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
@@ -267,11 +270,16 @@ def _part_words(opened: AttributedProof, part: shares.ProofShare) -> str:
     name = opened.name(part)
     if part.key is None:
         return name
-    return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
+    if len(name) <= _NAME:
+        return name
+    return f"{name[: _NAME - 10]}…{name[-8:]}"
 
 
 def _as_json(opened: AttributedProof) -> dict[str, object]:
-    """Return a proof with its parts and the hashes of unneeded nodes, in bytes and in hex."""
+    """Return a proof as a JSON object: its place, its parts, and the hashes of unneeded nodes.
+
+    Sizes are in bytes, and hashes are hexadecimal digits with 0x.
+    """
     attribution = opened.attribution
     proof = opened.proof
     block = None if proof.at is None else hexed(proof.at)
@@ -290,7 +298,7 @@ def _as_json(opened: AttributedProof) -> dict[str, object]:
 
 
 def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
-    """Return a part with its sizes in bytes. The trie of a key of the top trie is null."""
+    """Return a part as a JSON object, with sizes in bytes. `trie` is null for the top trie."""
     return {
         "kind": part.kind,
         "name": name,
@@ -325,5 +333,6 @@ def _tree(opened: AttributedProof) -> list[Drawn]:
 
 
 def _asked(parts: list[shares.ProofShare], below: dict[str, Below] | None = None) -> TreeQuery:
+    """Return the keys of these parts for drawing. `below` has the child tries by root key."""
     names = {part.key.hex(): part.name for part in parts if part.key is not None}
     return TreeQuery(tuple(sorted(names)), names, below or {}, fate=lambda *_: Fate.PRUNED)

@@ -15,6 +15,7 @@ from pubsub_emulator.proving.names import OwnNames
 MOST_BARS: Final = 60
 """The maximum number of keys in a chart: those with the most bytes."""
 _NAME: Final = 50
+"""The maximum number of characters of a key's name."""
 
 
 def draw_costs(names: OwnNames, blocks: Sequence[BlockCost], file: Path) -> None:
@@ -28,7 +29,7 @@ def draw_costs(names: OwnNames, blocks: Sequence[BlockCost], file: Path) -> None
 
 
 def _by_key(names: OwnNames, block: BlockCost) -> Figure:
-    """Return bars of the keys: their own bytes, and their share of shared nodes."""
+    """Return a chart with two bars for each key: its own bytes, and its share of shared nodes."""
     costs = sorted(block.request.keys, key=lambda cost: cost.own_bytes + cost.shared_bytes)
     rows: list[Row] = []
     for cost in reversed(costs[-MOST_BARS:]):
@@ -47,7 +48,7 @@ def _by_key(names: OwnNames, block: BlockCost) -> Figure:
 
 
 def _by_block(blocks: Sequence[BlockCost]) -> Figure:
-    """Return lines of the sizes by block."""
+    """Return a chart with a line for each part of the proof: its size by block."""
     rows: list[Row] = []
     for block in blocks:
         proofs = [("request", block.request), ("static keys", block.static), ("both", block.both)]

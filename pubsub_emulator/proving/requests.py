@@ -67,7 +67,7 @@ def whole_request(
     names: KeyNames,
     seconds: float,
 ) -> RelayProofRequest:
-    """Return the request that a text and single keys describe.
+    """Return one request for all keys that the arguments name.
 
     `request_text` is SCALE as 0x…, a file or a URL. `top` has keys of the top trie, `children` has
     pairs of a child trie and a key of it. A node has `seconds` for each answer.
@@ -133,6 +133,7 @@ def child_trie(text: str) -> bytes:
 
 
 def _decoded(place: str, text: str) -> RelayProofRequest:
+    """Decode a request in hexadecimal digits. `place` names them in the `InputError`."""
     try:
         return RelayProofRequest.decode(_hex(place, text))
     except ScaleError as error:

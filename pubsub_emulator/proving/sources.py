@@ -49,10 +49,11 @@ class Blocks:
     """The blocks in which a request is proven."""
 
     count: int = 1
+    """The number of blocks up to the last one."""
     last: int | None = None
     """The height of the last block, `None` for the newest one."""
     asked: bool = False
-    """Whether the caller names blocks."""
+    """Whether the user gave `--blocks`. A source with a single state refuses it."""
 
 
 NEWEST: Final = Blocks()
@@ -60,9 +61,10 @@ NEWEST: Final = Blocks()
 
 
 def blocks_of(text: str | None) -> Blocks:
-    """Return the blocks in a text, `20` or `100-150`, which errors call `--blocks`.
+    """Return the blocks that a value of `--blocks` names.
 
-    Raises `InputError`.
+    The value `20` means the 20 newest blocks, and `100-150` the blocks of these heights. Without a
+    value it is the newest block. Raises `InputError`.
     """
     if text is None:
         return NEWEST
@@ -164,8 +166,9 @@ def opened(
 ) -> Iterator[RelayStateSource]:
     """Yield the relay states of a source while the context lasts.
 
-    `metadata` is a node or a file, by which keys have names, `seconds` is the time for each answer
-    of a node, and `cache` a folder of kept answers. Scenarios and sessions are run in a stage.
+    `metadata` is a node or a file whose metadata names the keys. By default it is that of the
+    source, if it is a node. `seconds` is the time for each answer of a node, and `cache` the folder
+    in which its answers are kept. `stage` shows the progress of running a scenario or session.
 
     Raises `InputError`, `ClientError`, and the errors of the reader of the source's kind.
     """
@@ -252,14 +255,14 @@ class _LastStates(Observer):
         self.states: deque[KnownState] = deque(maxlen=blocks.count)
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Keep the state of a new block, unless it is after the last block to return."""
+        """Keep the state of a new block, unless the block is after the last one to return."""
         if self._last is None or record.number <= self._last:
             state = self._simulation.network.relay.state.fork()
             self.states.append(KnownState(record.number, record.hash, Provable.of(state)))
 
 
 def _scenario(source: str, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
-    """Yield the newest states of a scenario that is run."""
+    """Run a scenario and yield the newest states of its relay chain."""
     from pubsub_emulator.emulator.scenario.file import find_scenario
 
     scenario = find_scenario(source)
@@ -301,7 +304,10 @@ def _session(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
 
 
 def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
-    """Yield the newest relay states of a history, which have the nodes of its blocks' proofs."""
+    """Yield the newest relay states of a history.
+
+    A history does not have whole states, but only the nodes of its blocks' proofs.
+    """
     from pubsub_emulator.spark_audit.history import schema
     from pubsub_emulator.spark_audit.history.manifest import history_folder
     from pubsub_emulator.spark_audit.history.reader import Fault, History

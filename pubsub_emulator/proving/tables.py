@@ -1,5 +1,6 @@
 """The cost of a request as tables and sentences."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +30,7 @@ class CostTable:
 
 
 def head(costs: Costs) -> list[str]:
-    """Return the newest block and its state root in words."""
+    """Return two lines of text: the newest block, and its state root."""
     newest = costs.newest
     block = "" if newest.block is None else f", {hexed(newest.block)}"
     return [f"block {newest.number}{block}", f"state root {hexed(newest.request.root)}"]
@@ -142,6 +143,7 @@ def notes(costs: Costs) -> list[str]:
 
 
 def _shares(size: float) -> tuple[str, ...]:
+    """Return a size in percent of each of `_LIMITS`."""
     return tuple(f"{100 * size / limit:.2f} %" for _, limit in _LIMITS)
 
 
@@ -155,12 +157,14 @@ def _figure(median: float) -> float:
 
 
 def _markdown(shown: CostTable) -> list[str]:
-    rows = [shown.header, ("---",) * len(shown.header), *shown.rows]
-    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-    return [f"**{marked(shown.title)}**", "", *lines, ""]
+    """Return the lines of a table in Markdown."""
+    separator = f"|{' --- |' * len(shown.header)}"
+    lines = [_markdown_row(row) for row in shown.rows]
+    header = _markdown_row(shown.header)
+    return [f"**{marked(shown.title)}**", "", header, separator, *lines, ""]
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, (int, float)):
-        return f"{value:,}"
-    return value if value == "---" else marked(str(value))
+def _markdown_row(row: Iterable[object]) -> str:
+    """Return a row of a table in Markdown. Texts are escaped."""
+    cells = [f"{cell:,}" if isinstance(cell, (int, float)) else marked(str(cell)) for cell in row]
+    return f"| {' | '.join(cells)} |"

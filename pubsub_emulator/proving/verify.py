@@ -63,7 +63,7 @@ class Verified:
 
 
 def state_root(text: str) -> Hash:
-    """Return a state root of 0x and digits, which errors call `--root`. Raises `InputError`."""
+    """Return the state root that a value of `--root` contains in hex. Raises `InputError`."""
     root = Hash(_hex("--root", text))
     if len(root) != 32:
         raise InputError(f"--root has {counted(len(root), 'byte')}, not 32")
@@ -97,7 +97,7 @@ def verify_file(path: Path, root: Hash) -> Verified:
 def read_proof_file(path: Path) -> tuple[RelayProofRequest, list[bytes]]:
     """Return the request and the nodes in a file that `pubsub prove --out` wrote.
 
-    Raises `InputError` with the field.
+    Raises `InputError` that names the field.
     """
     document = read_json(path, error=InputError)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -114,6 +114,7 @@ def read_proof_file(path: Path) -> tuple[RelayProofRequest, list[bytes]]:
 
 
 def _hex(place: str, text: object) -> bytes:
+    """Parse hexadecimal digits with 0x. `place` names them in the `InputError` for other values."""
     if not isinstance(text, str):
         raise InputError(f"{place}: not 0x…")
     try:
