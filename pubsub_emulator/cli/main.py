@@ -137,6 +137,7 @@ class _PipeClosed(Exception):  # not an `OSError`, which click would take for it
 
 @contextmanager
 def _noting_a_closed_pipe() -> Iterator[None]:
+    """Raise `_PipeClosed` instead of `BrokenPipeError` inside the `with` block."""
     try:
         yield
     except BrokenPipeError as error:

@@ -21,7 +21,10 @@ DOCUMENT: Final = "pubsub-document"
 """
 
 ASCII: Final = "ascii_terminal"
-"""ASCII under a name of its own. click takes a stream that calls itself ASCII for UTF-8."""
+"""The name under which streams use ASCII.
+
+If a stream's encoding is called ASCII, click takes this for a mistake and writes UTF-8.
+"""
 
 _TYPOGRAPHY: Final = {"…": "...", "→": "->", "µ": "u", "·": "-", "≤": "<="}
 
@@ -45,7 +48,10 @@ def _as_document(error: UnicodeError) -> tuple[str, int]:
 
 
 def _codec(name: str) -> codecs.CodecInfo | None:
-    """Return Python's ASCII codec for the name `ASCII`, and `None` for other names."""
+    """Return Python's ASCII codec under the name `ASCII`, and `None` for other names.
+
+    Python calls this function for each encoding that it does not know.
+    """
     if name != ASCII:
         return None
     plain = codecs.lookup("ascii")

@@ -81,7 +81,11 @@ class Command(click.Command):
         self.needs = tuple(needs)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command. Raises `ExtraNotInstalled`, and `UsageError` by `check_outputs`."""
+        """Run the command.
+
+        Raises `ExtraNotInstalled` if a package of an extra is missing, and `UsageError` if a file
+        to write has a second use in the call.
+        """
         check_outputs(ctx)
         try:
             return super().invoke(ctx)
@@ -102,5 +106,6 @@ class Command(click.Command):
             for need in self.needs
             if not need.parameter or need.applies(ctx.params.get(need.parameter))
         }
+        # An extra is left out if another one has all of its packages.
         covered = {COVERS[extra] for extra in needed if extra in COVERS}
         return tuple(sorted(needed - covered))

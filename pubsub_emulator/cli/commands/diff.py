@@ -44,10 +44,8 @@ def command(a: Path, b: Path) -> Result:
     first = None if result.first is None else result.first.lines()
     if first is not None:
         say("the first block that differs:", *(f"  {line}" for line in first))
-    for title, names in (
-        ("also different", result.others),
-        ("without a counterpart", result.unmatched),
-    ):
+    names_by_title = {"also different": result.others, "without a counterpart": result.unmatched}
+    for title, names in names_by_title.items():
         if names:
             say(f"{title}: {len(names)}", *(f"  {name}" for name in names[:MOST]))
         if len(names) > MOST:

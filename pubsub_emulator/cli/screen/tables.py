@@ -81,8 +81,8 @@ def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...
     """Print a table that fits the console, with figures at the right of their columns."""
     shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
     for column, width in enumerate(_widths(names, cells, console.width)):
-        figures = column > 0 and all(_is_figure(row[column]) for row in cells)
-        side: Literal["left", "right"] = "right" if figures else "left"
+        has_figures = column > 0 and all(_is_figure(row[column]) for row in cells)
+        side: Literal["left", "right"] = "right" if has_figures else "left"
         shown.add_column(
             Text(names[column]), justify=side, overflow="fold", min_width=width, max_width=width
         )

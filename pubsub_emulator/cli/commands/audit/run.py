@@ -47,10 +47,14 @@ class AuditOptions:
     history: str | Path
     out: str | Path
     master: str | None = None
+    """The URL of a Spark master, `None` to run Spark inside of this program."""
     engine: str = "auto"
     fail_on: str = "warning"
+    """The lowest severity at which a finding makes the exit code 1, or `never`."""
     trusted: tuple[str, ...] = ()
+    """The hashes in hex of headers at which a chain may start instead of genesis."""
     head: str | None = None
+    """The head that the history must have, as an earlier audit printed it."""
     retain: float = 24.0
     """Hours for which replaced files of tables stay."""
     rules: Rules = SHIPPED
@@ -95,6 +99,7 @@ def _watcher(advance: ProgressCallback) -> Callable[[AuditProgress], None]:
     done_at_begin = 0.0
 
     def watch(progress: AuditProgress) -> None:
+        """Show a report. Each phase has a pace of its own."""
         nonlocal phase, began, done_at_begin
         if progress.phase != phase or progress.done < done_at_begin:
             phase = progress.phase

@@ -1,6 +1,7 @@
 """`pubsub evidence`: lists findings, writes one to a file, checks one from such a file alone."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,29 +83,26 @@ def list_findings(audit: str) -> Result:
 def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
     """Yield the lines of a judgement.
 
-    If it has figures with a whole proof, they are the finding's detail and the hashes of the nodes
-    that the proof did not need.
+    A judgement with the figures of a whole proof is JSON. Its lines are the finding's detail and
+    the hashes of the nodes that the proof did not need.
     """
-    try:
-        figures = (
-            parse_json(judgement.detail.encode(), "figures")
-            if judgement.kind == "figures"
-            else None
-        )
-    except Unreadable:
-        figures = None
+    figures = None
+    if judgement.kind == "figures":
+        with suppress(Unreadable):
+            figures = parse_json(judgement.detail.encode(), "figures")
     if not isinstance(figures, dict) or "proof" not in figures:
         yield judgement.detail
         return
     yield str(finding["detail"])
     for name in ("unread", "unplaced"):
         hashes = figures.get(name)
-        for node_hash in hashes if isinstance(hashes, list) else ():
-            yield f"{name} node 0x{node_hash}"
+        if isinstance(hashes, list):
+            for node_hash in hashes:
+                yield f"{name} node 0x{node_hash}"
 
 
 def _named(evidence: bytes, detail: str) -> Iterator[str]:
-    """Yield a line for each subscribed key in the words of a judgement."""
+    """Yield a line for each subscribed key that a judgement mentions, with its publishers."""
     for key, publishers, name in named_keys(evidence, detail):
         owner = f"publisher {publishers[0]}"
         if len(publishers) > 1:
@@ -114,6 +112,7 @@ def _named(evidence: bytes, detail: str) -> Iterator[str]:
 
 
 def _findings(audit: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an audit's findings. Raises `ResultError`."""
     from pubsub_emulator.spark_audit.history import schema
     from pubsub_emulator.spark_audit.judge.results import Results
 

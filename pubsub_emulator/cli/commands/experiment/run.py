@@ -66,13 +66,13 @@ def run_sweep(  # noqa: PLR0917  # the order of the options
     total = len(values) * len(policies)
     if not total:
         raise UnknownParameter(f"--sweep {parameter}: no values")
-    number = count()
+    finished = count()
     with stage(f"measuring {counted(total, 'workload')}", total) as advance:
 
         def watch(load: Workload) -> None:
-            advance(
-                next(number), total, f"{parameter} {load.value_of(parameter)}, {load.cache.value}"
-            )
+            """Report the workload that is measured next."""
+            next_one = f"{parameter} {load.value_of(parameter)}, {load.cache.value}"
+            advance(next(finished), total, next_one)
 
         measurements = list(sweep(parameter, values, policies, base, watch, rules))
     return write(
@@ -115,6 +115,7 @@ def parse_policies(text: str) -> tuple[CachePolicy, ...]:
 
 
 def _assignment(text: str) -> tuple[str, str]:
+    """Return the field and the value in `FIELD=VALUE`. Raises `UnknownParameter`."""
     name, sign, value = text.partition("=")
     if not sign:
         raise UnknownParameter(f"{text!r} is not FIELD=VALUE")
@@ -122,9 +123,10 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None = None) -> Result:
-    """Write CSV and JSON, draw the figures, and `show` tables.
+    """Write figures as CSV and JSON, draw those with an axis, and print them.
 
-    If the plot library is missing, say so. By default the figures' own tables are shown.
+    `show` prints other tables than the figures' own ones. Without the plot library, the tables are
+    written all the same, and a line on standard error says why no plot was drawn.
     """
     written: list[tuple[Path, str]] = []
     undrawn = ""
@@ -138,10 +140,12 @@ def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None 
                     undrawn = str(error)
     if show is not None:
         show()
-    for figure in () if show is not None else figures:
-        columns = figure.columns or tuple(figure.rows[0])
-        shown = ([_cell(row[name]) for name in columns] for row in figure.rows)
-        table(figure.title, columns, shown, names_rows=2 if figure.series in columns[:2] else 1)
+    else:
+        for figure in figures:
+            columns = figure.columns or tuple(figure.rows[0])
+            shown = ([_cell(row[name]) for name in columns] for row in figure.rows)
+            names_rows = 2 if figure.series in columns[:2] else 1
+            table(figure.title, columns, shown, names_rows=names_rows)
     files("written:", written)
     if undrawn:
         say(f"no plot was drawn: {undrawn}", aside=True)
@@ -166,6 +170,7 @@ def _cell(value: float | str) -> int | str:
 
 
 def _write_table(figure: Figure, folder: Path) -> list[Path]:
+    """Write the rows of a figure as `NAME.csv` and `NAME.json`, and return the files."""
     as_csv = folder / f"{figure.name}.csv"
     as_json = folder / f"{figure.name}.json"
     with as_csv.open("w", encoding="utf-8", newline="") as file:

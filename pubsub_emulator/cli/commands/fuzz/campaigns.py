@@ -18,10 +18,14 @@ class Campaign:
     cases: int | None
     seed: str
     strategies: tuple[str, ...]
+    """The names of the strategies to use. It is empty for all."""
     out: Path
+    """The folder for the files of surprises."""
     minutes: float | None
     corpus: Path | None
+    """The folder with cases that guide the campaign, if any."""
     verifier: str | None
+    """The command that starts another verifier, if one is compared with ours."""
     rules: Rules
 
     @property

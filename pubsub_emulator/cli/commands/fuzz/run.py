@@ -18,6 +18,7 @@ from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 MANY = {2: "two at once", 3: "three at once"}
+"""The titles of the rows for cases with several strategies, by their number."""
 
 
 def run_fuzz(request: Campaign) -> Result:
@@ -95,13 +96,15 @@ def show_campaign(result: CampaignResult, replayed: int, seconds: float) -> None
     """Show the table by strategy and verdict, and the totals."""
     rows: dict[str, Counter[str]] = {}
     for names, verdicts in result.by_strategy.items():
+        # The names of several strategies are joined by +. Such cases share a row.
         count = names.count("+") + 1
-        rows.setdefault(MANY.get(count, names), Counter()).update(verdicts)
+        title = MANY.get(count, names)
+        rows.setdefault(title, Counter()).update(verdicts)
     shown = []
-    for name in (*STRATEGIES, *MANY.values()):
-        if name in rows:
-            met = (f"{verdict} {cases:,}" for verdict, cases in rows[name].most_common())
-            shown.append((name, rows[name].total(), ", ".join(met)))
+    for title in (*STRATEGIES, *MANY.values()):
+        if title in rows:
+            met = (f"{verdict} {cases:,}" for verdict, cases in rows[title].most_common())
+            shown.append((title, rows[title].total(), ", ".join(met)))
     table("cheats by the first verdict that they met", ("strategy", "cases", "verdicts"), shown)
     rate = f", {counted(round(result.cases / seconds), 'case')} per second" if seconds > 1 else ""
     say(
@@ -151,15 +154,15 @@ def list_strategies() -> Result:
 
 
 def run_verifier(command: str, request: Campaign) -> Result:
-    """Let another verifier judge the same cases, and keep the differences.
+    """Let another verifier judge the same cases, and store the differences.
 
-    The exit code is 1 if there are any. Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`,
-    `BadCase`.
+    The exit code is 1 if there are differences. Raises `VerifierFailed`, `UnknownStrategy`,
+    `BadCorpus`, `BadCase`.
     """
     cases = request.counted
     minutes = request.minutes
     until = inf if minutes is None else monotonic() + 60 * minutes
-    first = [] if request.corpus is None else read_corpus(request.corpus, request.rules)
+    stored_cases = [] if request.corpus is None else read_corpus(request.corpus, request.rules)
     amount = f"{cases:,} cases" if minutes is None else f"cases for {minutes:g} minutes"
     total = cases if minutes is None else None
     with VerifierProcess(command) as verifier, stage(f"judging {amount} twice", total) as advance:
@@ -169,7 +172,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
             request.seed,
             request.strategies or None,
             lambda done, _most: advance(done, total),
-            first=first,
+            first=stored_cases,
             stop=lambda: monotonic() >= until,
             rules=request.rules,
         )
@@ -186,10 +189,12 @@ def run_verifier(command: str, request: Campaign) -> Result:
     if missing:
         say(f"not judged by the other verifier: {', '.join(missing)}")
     say(f"{counted(compared.cases, 'case')} judged by both; {compared.differing:,} differ")
-    judged = {
+    document = {
         "cases": compared.cases,
         "by_verdict": dict(compared.by_verdict),
         "judged": sorted(compared.judged),
+        "differing": compared.differing,
+        "groups": groups,
+        "files": written,
     }
-    document = {**judged, "differing": compared.differing, "groups": groups, "files": written}
     return Result(document, FINDINGS if groups else 0)

@@ -67,7 +67,7 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
 def _advance(
     advance: ProgressCallback, done_before: int, total: int | None, name: str, done: int
 ) -> None:
-    """Show that a target has tried `done` mutations, after those of the targets before it."""
+    """Show that a target has tried `done` mutations, after `done_before` of earlier targets."""
     advance(done_before + done, total, name)
 
 

@@ -23,7 +23,7 @@ def check_snapshot(name: str, snapshot: Path, tolerance: str, *, diff: bool) -> 
     Returns whether a figure exceeds the tolerance, or the snapshot is of another version of the
     scenario. The figures that exceed the tolerance are printed, or with `diff` all that changed.
     """
-    share = proof_sizes.parse_tolerance(tolerance)
+    max_change = proof_sizes.parse_tolerance(tolerance)
     stored = proof_sizes.read_sizes(snapshot)
     scenario = find_scenario(name)
     if proof_sizes.scenario_hash(scenario) != stored.scenario_hash:
@@ -31,8 +31,8 @@ def check_snapshot(name: str, snapshot: Path, tolerance: str, *, diff: bool) -> 
             f"{snapshot}: not a snapshot of this version of {scenario.name}; --out writes a new one"
         )
         return True
-    now = _measure(scenario)
-    changes = proof_sizes.compare(stored, now, share)
+    measured = _measure(scenario)
+    changes = proof_sizes.compare(stored, measured, max_change)
     shown = changes if diff else [change for change in changes if change.exceeds]
     if shown:
         table(
@@ -40,31 +40,38 @@ def check_snapshot(name: str, snapshot: Path, tolerance: str, *, diff: bool) -> 
             ("", "kept", "now", "change", ""),
             map(_row, shown),
         )
-    problems = proof_sizes.verdict(stored, now, share)
+    problems = proof_sizes.verdict(stored, measured, max_change)
     if problems:
-        portion = f"{len(problems)} of {counted(len(now.figures), 'figure')}"
+        portion = f"{len(problems)} of {counted(len(measured.figures), 'figure')}"
         verb = "exceeds" if len(problems) == 1 else "exceed"
         say(f"{portion} {verb} the tolerance of {tolerance}; --out writes the present ones")
     else:
-        say(f"{snapshot}: within {tolerance}, {_total(now)}")
+        say(f"{snapshot}: within {tolerance}, {_total(measured)}")
     return bool(problems)
 
 
 def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
+    """Run a scenario with a progress bar and return its proof sizes."""
     simulation = Simulation(scenario)
-    with stage(
-        f"running {scenario.name}: {counted(scenario.relay_blocks, 'relay block')}",
-        scenario.relay_blocks,
-    ) as advance:
+    blocks = counted(scenario.relay_blocks, "relay block")
+    with stage(f"running {scenario.name}: {blocks}", scenario.relay_blocks) as advance:
         return proof_sizes.ProofSizes.of(simulation, advance)
 
 
 def _row(change: proof_sizes.ChangedFigure) -> tuple[str, ...]:
-    before, now = ("-" if figure is None else f"{figure:,}" for figure in (change.kept, change.now))
+    """Return a row of the table of changes. A dash stands for a figure that is missing."""
+    before = "-" if change.kept is None else f"{change.kept:,}"
+    now = "-" if change.now is None else f"{change.now:,}"
     return change.name, before, now, change.share, "exceeds" if change.exceeds else ""
 
 
 def _total(sizes: proof_sizes.ProofSizes) -> str:
-    whole = sum(figure for name, figure in sizes.figures.items() if name.endswith(".proof_bytes"))
-    blocks = sum(figure for name, figure in sizes.figures.items() if name.endswith(".blocks"))
-    return f"{whole:,} bytes of proof in {blocks:,} blocks"
+    """Return the proof bytes and the blocks of all parachains in words."""
+    proof_bytes = 0
+    blocks = 0
+    for name, figure in sizes.figures.items():
+        if name.endswith(".proof_bytes"):
+            proof_bytes += figure
+        elif name.endswith(".blocks"):
+            blocks += figure
+    return f"{proof_bytes:,} bytes of proof in {blocks:,} blocks"

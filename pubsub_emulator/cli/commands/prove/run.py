@@ -72,10 +72,10 @@ def prove_source(
 
 
 def _drawing() -> Callable[[OwnNames, Sequence[BlockCost], Path], None]:
-    """Return the function that draws costs.
+    """Import the plot library and return the function that draws costs.
 
-    It is called before the work, which would be in vain without the extra. Raises
-    `ModuleNotFoundError`, from which the command names the extra.
+    This happens before the costs are measured, so that a missing library is reported at once.
+    Raises `ModuleNotFoundError`, from which the command learns which extra to name.
     """
     from pubsub_emulator.proving.plot import draw_costs
 

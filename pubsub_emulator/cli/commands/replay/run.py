@@ -80,6 +80,7 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _kind(path: Path) -> str | None:
+    """Return the kind of a JSON file, or `None` if it cannot be replayed."""
     kind = kind_of(read_json(path, error=InputError))
     return kind if kind in _PLAYED else None
 
@@ -100,8 +101,12 @@ def _play_case(path: Path, rules: Rules) -> list[str]:
     recorded = "" if result.reproduced else f", {_names(case.verdicts)} when it was recorded"
     verdicts = f"expected {_names(case.expected)}, found {_names(result.shrunk)}"
     say(f"  {verdicts}{recorded}")
-    full = [] if result.full == result.shrunk else [f"full sequence: found {_names(result.full)}"]
-    return [f"shrunk: {verdicts}", *full] if result.surprising else []
+    if not result.surprising:
+        return []
+    differences = [f"shrunk: {verdicts}"]
+    if result.full != result.shrunk:
+        differences.append(f"full sequence: found {_names(result.full)}")
+    return differences
 
 
 def _play_fixture(path: Path, _rules: Rules) -> list[str]:
@@ -113,7 +118,7 @@ def _play_fixture(path: Path, _rules: Rules) -> list[str]:
 
 
 def _play_difference(path: Path, _rules: Rules) -> list[str]:
-    """Judge a stored difference again, and return a text if the two verifiers still differ.
+    """Judge a stored difference again and print it. If it persists, return a line about it.
 
     Two verifiers are compared under the shipped rules.
     """
@@ -124,11 +129,9 @@ def _play_difference(path: Path, _rules: Rules) -> list[str]:
     verdicts = difference.found
     ours_now = "the bytes do not decode" if verdicts is None else _names(verdicts)
     say(f"  ours now: {ours_now}")
-    return (
-        []
-        if difference.now == difference.theirs
-        else [f"the two still differ: ours {difference.now}, theirs {difference.theirs}"]
-    )
+    if difference.now == difference.theirs:
+        return []
+    return [f"the two still differ: ours {difference.now}, theirs {difference.theirs}"]
 
 
 _PLAYED: Final[dict[str, Callable[[Path, Rules], list[str]]]] = {
@@ -139,4 +142,5 @@ _PLAYED: Final[dict[str, Callable[[Path, Rules], list[str]]]] = {
 
 
 def _names(verdicts: Found) -> str:
+    """Return verdicts in words."""
     return ", ".join(verdicts) or "accepted"

@@ -230,6 +230,7 @@ def _show_publishers(summary: Summary) -> None:
     weight = summary.weight
     heaviest = summary.heaviest
     blocks = max(summary.relay_blocks, 1)
+    # Reference times are in picoseconds and are shown in microseconds.
     times = (
         f"{ref_time / 1e6:,.1f}"
         for ref_time in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)
@@ -246,4 +247,5 @@ def _show_publishers(summary: Summary) -> None:
 
 
 def _counted(counts: dict[str, int]) -> str:
+    """Return names with their counts in words, in alphabetical order."""
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))

@@ -101,15 +101,10 @@ def serve(
         for line in forks_told(forks):
             say(line)
         live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
-        writer = (
-            None
-            if request.journal is None
-            else stack.enter_context(
-                new_journal(
-                    request.journal, journal.JournalHead(scenario, slot, request.rules.digest)
-                )
-            )
-        )
+        writer = None
+        if request.journal is not None:
+            head = journal.JournalHead(scenario, slot, request.rules.digest)
+            writer = stack.enter_context(new_journal(request.journal, head))
         server = Server(live, options, writer, LivePage(scenario))
         asyncio.run(_serve(server, replayed, str(request.replay), writer, opened_page))
     sys.exit(INTERRUPTED)

@@ -85,10 +85,8 @@ def run_score(history: str, audit: str) -> Result:
         (name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items())
     )
     table("planted cheats and findings", ("strategy", "planted", "found"), rows)
-    for title, charges in (
-        ("planted, not found", scored.missed),
-        ("found, not planted", scored.wrong),
-    ):
+    charges_by_title = {"planted, not found": scored.missed, "found, not planted": scored.wrong}
+    for title, charges in charges_by_title.items():
         for charge in charges[:MOST_SHOWN]:
             network, chain, _segment, _position, number, block, collator, code = charge
             author = "nobody" if collator is None else collator.hex()

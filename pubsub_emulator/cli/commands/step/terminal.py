@@ -90,6 +90,7 @@ def follow(session: Session, script: TextIO) -> int:
 
 
 def _prompts(session: Session) -> "PromptSession[str]":
+    """Return the prompt of a session, with history and completion."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
@@ -111,16 +112,16 @@ def _prompts(session: Session) -> "PromptSession[str]":
 
 
 def _files(line: str, partial: str) -> list[str]:
-    """Return the JSON files and folders that complete a partial file argument.
+    """Return the JSON files and folders whose names begin with `partial`, a line's last word.
 
-    The list is empty if the word is not a command's first argument or that is not a file.
+    The list is empty unless the word is the first argument of a command that takes a file there.
     """
-    complete_words = line.split()
+    finished = line.split()
     if partial:
-        complete_words.pop()
-    if len(complete_words) != 1 or complete_words[0] not in BY_NAME:
+        finished.pop()
+    if len(finished) != 1 or finished[0] not in BY_NAME:
         return []
-    parameters = BY_NAME[complete_words[0]].parameters
+    parameters = BY_NAME[finished[0]].parameters
     if not parameters or parameters[0].kind is not ParameterKind.FILE:
         return []
     folder = Path(partial) if partial.endswith("/") else Path(partial).parent
