@@ -143,11 +143,8 @@ def _step_card(step: Step) -> str:
     for record in step.records:
         number = record.candidate.header.number
         proof = len(record.candidate.inherent.proof)
-        used, deliveries = (
-            (record.outcome.ledger.used, record.outcome.deliveries)
-            if record.outcome
-            else (None, ())
-        )
+        used = None if record.outcome is None else record.outcome.ledger.used
+        deliveries = () if record.outcome is None else record.outcome.deliveries
         rows.append((str(record.chain), number, _verdict(record), proof, used, len(deliveries)))
         delivered += deliveries
     return card(
@@ -295,10 +292,10 @@ def _difference_card(difference: StateDifference | NodeDifference) -> str:
 
 
 def _verdict(record: BlockRecord) -> Html:
-    label, kind = (
-        ("valid", "good") if record.refusal is None else (record.refusal.verdict.value, "bad")
-    )
-    return tag("span", label, class_=kind)
+    """Return the verdict on a candidate, in green if it is valid and otherwise in red."""
+    if record.refusal is None:
+        return tag("span", "valid", class_="good")
+    return tag("span", record.refusal.verdict.value, class_="bad")
 
 
 def _evidence(refusal: InvalidBlock) -> Html:
@@ -312,7 +309,11 @@ def _evidence(refusal: InvalidBlock) -> Html:
 
 
 def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
-    """Return the ledger as a bar, a legend and a table. `full` are the sizes of full proofs."""
+    """Return the ledger as a bar, a legend and a table.
+
+    `full` has the size of each publisher's proof before pruning, in bytes.
+    """
+    # Each part has its words, its size and the class by which the style colours it.
     shares = (
         ("static keys", ledger.static_bytes, "s"),
         ("requested keys", ledger.requested_bytes, "q"),
@@ -324,7 +325,7 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
         ("maps", ledger.map_charges, "m"),
     )
     parts = (tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size)
-    key = (
+    legend = (
         tag("span", tag("i", class_=name), f"{words} {size:,} B")
         for words, size, name in shares
         if size
@@ -355,7 +356,7 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
     return tag(
         "div",
         tag("div", *parts, class_="b"),
-        tag("div", *key, class_="y"),
+        tag("div", *legend, class_="y"),
         tag("p", words),
         publishers,
     )

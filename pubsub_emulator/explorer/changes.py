@@ -48,11 +48,11 @@ def state_changes(before: State, after: State, names: DisplayNames) -> list[Chan
     shown: Counter[str] = Counter()
     for key, old, new in before.top.differences(after.top):
         if key.startswith(items.CACHED_TRIE_NODES.prefix):
+            # A hash of 16 bytes precedes the publisher and the generation.
             suffix = key[len(items.CACHED_TRIE_NODES.prefix) + 16 :]
-            where = (
-                f"{int.from_bytes(suffix[:4], 'little')}, generation"
-                f" {int.from_bytes(suffix[4:8], 'little')}"
-            )
+            publisher = int.from_bytes(suffix[:4], "little")
+            generation = int.from_bytes(suffix[4:8], "little")
+            where = f"{publisher}, generation {generation}"
             if new is None:
                 action = "removed"
             elif old is None:
@@ -94,13 +94,12 @@ def _changes(
             case "LastDeliveredPacked":
                 yield ChangedRow(item, where, "", after=_packed(old or b"", new or b""))
             case name:
-                before, after = (
-                    "" if value is None else _value_words(name, value, names)
-                    for value in (old, new)
-                )
+                before = "" if old is None else _value_words(name, old, names)
+                after = "" if new is None else _value_words(name, new, names)
                 yield ChangedRow(item, where, before, after=after)
     except ScaleError:
-        before, after = ("" if value is None else _plain(value) for value in (old, new))
+        before = "" if old is None else _plain(old)
+        after = "" if new is None else _plain(new)
         yield ChangedRow(item, where, before, after=after)
 
 
@@ -111,9 +110,8 @@ def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Ch
     new_map: Mapping[ParaId, Hash] = {} if new is None else codec.decode(new)
     for para in sorted({*old_map, *new_map}):
         if old_map.get(para) != new_map.get(para):
-            before, after = (
-                short(stored[para]) if para in stored else "" for stored in (old_map, new_map)
-            )
+            before = short(old_map[para]) if para in old_map else ""
+            after = short(new_map[para]) if para in new_map else ""
             yield ChangedRow(item, str(para), before, after=after)
 
 

@@ -172,10 +172,10 @@ def nibble_of(placed: Placed) -> str:
         or placed.place.shape is PlaceShape.ABSENT
     ):
         return ""
-    grown = len(placed.place.path) > len(placed.parent.place.path) + len(
-        placed.parent.place.partial
-    )
-    return placed.place.path[-1] if grown else ""
+    branch = placed.parent.place
+    # A trie below the branch's own value has no nibble. Its paths begin anew.
+    is_child = len(placed.place.path) > len(branch.path) + len(branch.partial)
+    return placed.place.path[-1] if is_child else ""
 
 
 def packed(drawing: Drawing) -> dict[str, object]:

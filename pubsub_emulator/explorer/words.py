@@ -194,13 +194,16 @@ def _argument(name: str, value: object, names: DisplayNames) -> str:
 def state_key_words(key: bytes, names: DisplayNames) -> tuple[str, str]:
     """Return the item of a parachain's storage key, and its keys in words."""
     item, bracket, _ = key_name(key).partition("[")
-    rest = key[32:]
     if not bracket:
-        return item, "" if item != UNKNOWN_KEY else short(key)
+        return item, short(key) if item == UNKNOWN_KEY else ""
+    # The pallet's and the item's hash have 16 bytes each. The keys of the entry follow.
+    rest = key[32:]
     if item == "Subscriber.CachedTrieNodes" and len(rest) >= 24:
+        # The hash of the key has 16 bytes.
         owner = int.from_bytes(rest[16:20], "little")
         generation = int.from_bytes(rest[20:24], "little")
         return item, f"{owner}, generation {generation}, node {short(rest[24:])}"
+    # The hash of the para id has 8 bytes (twox64).
     para = int.from_bytes(rest[8:12], "little")
     tail = rest[12:]
     match item.removeprefix("Subscriber.") if len(rest) >= 12 else "":
