@@ -149,8 +149,10 @@ class LiveNetwork:
     # Moments
 
     def _observe(self) -> None:
-        for observer in self._observers(self.epoch) if self._observers is not None else ():
-            self.network.observe(observer, past=True)
+        """Add the observers of the blocks until the next rewind."""
+        if self._observers is not None:
+            for observer in self._observers(self.epoch):
+                self.network.observe(observer, past=True)
 
     def _genesis(self) -> Moment:
         """Return the moment of the network's present block, with which its history begins."""

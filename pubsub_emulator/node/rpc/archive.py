@@ -77,7 +77,7 @@ def archive_call(call: RpcCall, name: bytes, function: str, data: bytes) -> Json
 
 
 Events = Iterator[dict[str, object] | None]
-"""The events of one answer. At each `None`, other tasks can run."""
+"""The events of one answer. `None` is not sent: it only lets other tasks run."""
 
 
 def _start(call: RpcCall, event: str, events: Events) -> Json:
@@ -116,7 +116,7 @@ def _storage_events(block: StoredBlock | None, items: list[Query], child: bytes 
         return
     label = {} if child is None else {"childTrieKey": hexed(child)}
     for item in items:
-        yield None
+        yield None  # other tasks can run
         for entry in find(trie_of(block, child), item):
             yield {"event": "storage", **entry, **label}
     yield {"event": "storageDone"}

@@ -350,7 +350,9 @@ def storage(
     accepted = items[: max(follow.room_for_operations(), 0)]
     if items and not accepted:
         return LIMIT_REACHED
-    operation = Operation(follow, _storage_events(pinned, accepted, child), max(len(accepted), 1))
+    # A request for no items is an operation as well, which ends at once.
+    size = max(len(accepted), 1)
+    operation = Operation(follow, _storage_events(pinned, accepted, child), size)
     return _started(call, follow, operation, discardedItems=len(items) - len(accepted))
 
 

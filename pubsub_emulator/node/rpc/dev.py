@@ -341,7 +341,7 @@ def snapshot(call: RpcCall, before: str | None) -> Json:
         drop(call, undos[0])
     for block in node.timeline.newest.heads.values():
         node.timeline.pin(block)
-    name = f"{len(node.snapshots) + node.reverted + 1:#x}"
+    name = f"{len(node.snapshots) + node.dropped_snapshots + 1:#x}"
     node.snapshots[name] = StoredSnapshot(
         node.timeline.newest,
         pending=tuple(node.live.pending),
@@ -392,7 +392,7 @@ def drop(call: RpcCall, name: str) -> Json:
     stored = call.node.snapshots.pop(name, None)
     if stored is None:
         return False
-    call.node.reverted += 1
+    call.node.dropped_snapshots += 1
     for block in stored.moment.heads.values():
         call.node.timeline.unpin(block)
     return True

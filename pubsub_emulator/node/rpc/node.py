@@ -120,7 +120,7 @@ class RpcNode:
     """The snapshots by name, the oldest first."""
     branch: str = "main"
     """The name of the present branch of the network."""
-    reverted: int = 0
+    dropped_snapshots: int = 0
     """The number of deleted snapshots. It is part of new names, so that no name is used twice."""
     sessions: dict[RpcSession, None] = field(default_factory=dict)
     """The open connections. The dictionary is an ordered set."""

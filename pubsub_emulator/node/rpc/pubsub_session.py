@@ -58,25 +58,14 @@ async def parachains(call: RpcCall) -> Json:
 
     def read(live: LiveNetwork) -> list[dict[str, object]]:
         return [
-            {
-                "para": para,
-                "number": heads[para].number,
-                "hash": hexed(heads[para].hash),
-                "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
-                "collators": len(chain.collators),
-                "cheating": sum(
-                    1 for collator in chain.collators if collator.strategies and collator.rate
-                ),
-                "offline": chain.offline,
-                "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
-            }
-            for para, chain in live.network.parachains.items()
+            _parachain_json(chain, heads[para]) for para, chain in live.network.parachains.items()
         ]
 
     return await call.node.control.aside(read)
 
 
 def _parachain_json(chain: Parachain, head: StoredBlock) -> dict[str, object]:
+    """Return a parachain with its newest block, its collators, and its unsent messages."""
     cheating = [collator for collator in chain.collators if collator.strategies and collator.rate]
     return {
         "para": chain.para,

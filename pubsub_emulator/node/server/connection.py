@@ -247,6 +247,7 @@ class Connection:
                 self.close(WSCloseCode.TRY_AGAIN_LATER)
 
     def _push(self, text: str) -> None:
+        """Add a message to the outbox, and pause reading if the outbox is full now."""
         self._queue.append(text)
         self._bytes += len(text)
         self._taken.clear()

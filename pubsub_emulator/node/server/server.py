@@ -268,6 +268,7 @@ class Server:
         """Return the HTTP handler of a chain's path."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
+            # The guard has already refused the origins that may not call.
             origin = request.headers.get("Origin")
             cors = (
                 {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}

@@ -60,6 +60,7 @@ def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
 
 
 def _phase(phase: Phase) -> object:
+    """Return the phase of an event in the form in which clients show this enum."""
     match phase:
         case ApplyExtrinsic(index):
             return {"ApplyExtrinsic": index}

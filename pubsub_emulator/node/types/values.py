@@ -235,7 +235,8 @@ def _rows(value: object, place: str) -> list[object]:
 
 def _write_array(info: kinds.ArrayOf, value: object, names: Names, place: str, depth: int) -> bytes:
     """Encode an array. Arrays of bytes can be hexadecimal digits."""
-    length, item = info.length, info.item
+    length = info.length
+    item = info.item
     if item == kinds.U8 and (isinstance(value, str) or value is None):
         data = bytes(length) if value is None else _bytes(value, place)
         if len(data) != length:
