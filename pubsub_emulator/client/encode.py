@@ -240,6 +240,7 @@ class _Writer:
     # Lists
 
     def _array(self, kind: int, item: int, length: int, value: object, path: Path) -> bytes:
+        """Encode `length` items of the type `item`, without a count. Bytes are given as bytes."""
         if self._metadata.is_byte(item):
             data = self._bytes(kind, value, path)
             self._same_length(kind, length, len(data), path)

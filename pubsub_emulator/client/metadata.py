@@ -350,9 +350,9 @@ def _fields(reader: Reader) -> tuple[Field, ...]:
 
 
 def _field(reader: Reader) -> Field:
+    """Read a field. The name of its type in the source and its documentation are skipped."""
     name = _option(reader, _text)
     kind = _number(reader)
-    # The name that the type has in the Rust source is skipped.
     _option(reader, Reader.bytes_)
     _skip_texts(reader)
     return Field(name, kind)

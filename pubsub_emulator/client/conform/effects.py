@@ -79,12 +79,13 @@ def _barrier(t: Trial) -> None:
     clear_origin = b"\x0a"
     descend_origin = bytes.fromhex("0b 01 00 91 1f")
     set_topic = b"\x2c" + bytes(32)
-    for instructions in (
+    refused = (
         (),
         (publish, clear_origin),
         (descend_origin, publish),
         (publish, set_topic, set_topic),
-    ):
+    )
+    for instructions in refused:
         message = b"\5" + encode_compact(len(instructions)) + b"".join(instructions)
         _unprocessed(t, message, "BadFormat")
     _unprocessed(t, t.message([entry] * (most + 1)), "StackLimitReached")
@@ -93,9 +94,8 @@ def _barrier(t: Trial) -> None:
 def _unprocessed(t: Trial, message: bytes, error: str) -> None:
     """Send a message and require that it is refused with this error and changes nothing."""
     (outcome,) = t.send(t.para, message)
-    expect(
-        (error, t.all(outcome.number - 1)), (outcome.error, t.all(outcome.number)), outcome.number
-    )
+    expected = (error, t.all(outcome.number - 1))
+    expect(expected, (outcome.error, t.all(outcome.number)), outcome.number)
 
 
 @rule(
@@ -104,8 +104,10 @@ def _unprocessed(t: Trial, message: bytes, error: str) -> None:
 )
 def _queue(t: Trial) -> None:
     t.fresh()
-    one, two, three = (t.message([(KEYS[0], value, 0)]) for value in (b"1", b"22", b"333"))
-    outcomes = t.send(t.para, one, two, _OTHERS, three)
+    first = t.message([(KEYS[0], b"1", 0)])
+    second = t.message([(KEYS[0], b"22", 0)])
+    third = t.message([(KEYS[0], b"333", 0)])
+    outcomes = t.send(t.para, first, second, _OTHERS, third)
     last = outcomes[-1].number
     expect([None, None, "BadFormat", None], [outcome.error for outcome in outcomes], last)
     t.holds(last, {KEYS[0]: t.entry(b"333", 0, last)})
@@ -137,11 +139,9 @@ def _lifetime(t: Trial) -> None:
 
 def _rows(t: Trial, block: Included, *rows: object) -> None:
     """Require that after a block the first keys have these rows in `TtlData`."""
-    expect(
-        rows,
-        tuple(t.of_publisher(block.number, "TtlData", key) for key in KEYS[: len(rows)]),
-        block.number,
-    )
+    keys = KEYS[: len(rows)]
+    actual = tuple(t.of_publisher(block.number, "TtlData", key) for key in keys)
+    expect(rows, actual, block.number)
 
 
 @rule("PS-16", "An expiry removes the entry, its row and its counts, and deposits an event")
