@@ -35,12 +35,14 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def _hex(text: str) -> str:
+    """Check that a text is bytes in the form of fixtures. Raises `ValueError`."""
     if not _HEX.fullmatch(text):
         raise ValueError("bytes are 0x and an even number of lower-case hexadecimal digits")
     return text
 
 
 def _hash(text: str) -> str:
+    """Check that a text is a hash in the form of fixtures. Raises `ValueError`."""
     if len(_hex(text)) != len("0x") + 2 * _HASH_BYTES:
         raise ValueError(f"a hash has {_HASH_BYTES} bytes")
     return text
@@ -69,8 +71,7 @@ class Relay(_Model):
     number: U32
     """The relay parent that the candidate names."""
     storage_root: HashHex | None
-    """Its storage root, as the relay chain vouches for it; null: the relay chain has no such block.
-    """
+    """The storage root of the relay parent; null if the relay chain has no such block."""
     slot_now: U64
     """The newest Aura slot that the candidate may claim."""
 
@@ -89,17 +90,17 @@ class Claims(_Model):
 
 
 class DeliveryModel(_Model):
-    """One callback."""
+    """One delivery to the subscriber's handler."""
 
     publisher: U32
     key: Hex
     kind: Literal["updated", "removed"]
     entry_hash: Hex
-    """Of the entry removed, for a removal."""
+    """The hash of the entry. For a removal, it is the removed one."""
     ttl_state: Hex | None
-    """SCALE of `Infinite`, `ValidFor(u32)` or `TimedOut`; null for a removal."""
+    """The SCALE encoding of `Infinite`, `ValidFor(u32)` or `TimedOut`; null for a removal."""
     failed: bool
-    """Whether the handler did."""
+    """Whether the handler failed."""
 
 
 class OffenceModel(_Model):
@@ -113,36 +114,36 @@ class Expected(_Model):
     """The expected result: a verdict and the evidence, or no verdict and the post-state."""
 
     verdict: str | None
-    """Its name, null for a valid block."""
+    """The name of the verdict; null for a valid block."""
     evidence: list[OffenceModel]
-    """All offences in the order of verdicts."""
+    """All offences, in the order in which the verdicts are defined."""
     post_state_root: HashHex
-    """The state root after the block; of a refused one the pre-state's."""
+    """The state root after the block; that of the pre-state if the block is refused."""
     deliveries: list[DeliveryModel]
-    """Callbacks in the order of the walk."""
+    """The deliveries in the order of the walk."""
     used: U64 | None
-    """Bytes of the budget that the walk used; null when refused."""
+    """The bytes of the budget that the walk used; null if the block is refused."""
     cursor: tuple[U32, Hex] | None
-    """Publisher and key at which the walk stopped; null when it did not, or when refused."""
+    """The publisher and key at which the walk stopped; null if it did not, or without a walk."""
 
 
 class Fixture(_Model):
     """One block, to be judged again."""
 
     version: Literal[1] = FIXTURE_VERSION
-    """Counts up when a reader has to change."""
+    """The version of the format. It grows when readers have to change."""
     name: str
     about: str
-    """What the block shows, for people."""
+    """A description of the block for people."""
     chain: U32
     """The parachain's id."""
     parent_header: Hex
-    """SCALE header of the parent, its seal included."""
+    """The SCALE bytes of the parent's header, with its seal."""
     pre_state: list[tuple[Hex, Hex]]
-    """Every key and value of the parachain's top trie (state version 1), keys ascending."""
+    """All keys and values of the parachain's top trie (state version 1), in ascending order."""
     relay: Relay
     candidate: Hex
-    """SCALE of the whole block, the only thing that is judged."""
+    """The SCALE bytes of the whole block. Only these are judged."""
     claims: Claims
     expected: Expected
 
@@ -206,6 +207,7 @@ def _expected(
 
 
 def _delivery(delivery: Delivery) -> DeliveryModel:
+    """Return a delivery in the form of fixtures."""
     state = delivery.ttl_state
     return DeliveryModel(
         publisher=delivery.publisher,

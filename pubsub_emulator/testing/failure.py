@@ -134,17 +134,20 @@ def _ledger_lines(ledger: BlockLedger) -> Iterator[str]:
         f"  proof {ledger.proof_bytes:,} in {ledger.proof_nodes:,} nodes, own state"
         f" {ledger.own_state_bytes:,} (of it cache {ledger.cache_state_bytes:,})"
     )
+    if not ledger.publishers:
+        return
     names = [column.name for column in fields(PublisherLedger)]
     rows = [names]
     for publisher in ledger.publishers:
         values = (getattr(publisher, name) for name in names)
         rows.append(list(map(_cell, values)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows if ledger.publishers else ():
+    for row in rows:
         yield "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
 
 
 def _cell(value: object) -> str:
+    """Return a figure as text, and a truth value as `yes` or `no`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

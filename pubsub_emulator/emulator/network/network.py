@@ -369,11 +369,12 @@ class Network:
         blocks.
         """
         self._observers.append(observer)
-        for kept in self.relay.blocks if past else ():
-            number = RelayBlockNumber(kept.header.number)
-            root = kept.header.state_root
-            slot = self._schedule.newest_slot(number)
-            observer.relay_block(RelayRecord(number, kept.header.hash(), root, slot))
+        if past:
+            for block in self.relay.blocks:
+                number = RelayBlockNumber(block.header.number)
+                root = block.header.state_root
+                slot = self._schedule.newest_slot(number)
+                observer.relay_block(RelayRecord(number, block.header.hash(), root, slot))
         for para, chain in self.parachains.items():
             following = ParaBlockNumber(chain.header.number + 1)
             keys = tuple(collator.key for collator in chain.collators)

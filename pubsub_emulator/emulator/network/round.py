@@ -357,7 +357,10 @@ class Round:
         chain.known_subscriptions = chain.spec().subscriptions
         if before != chain.known_subscriptions:
             self.changes.append(subscriptions(chain))
-        upward, horizontal = self._outbound(chain) if first else ((), ())
+        upward: tuple[bytes, ...] = ()
+        horizontal: tuple[OutboundHrmpMessage, ...] = ()
+        if first:
+            upward, horizontal = self._outbound(chain)
         parent = inherent.relay_parent_number
         taken = len(inherent.messages.downward)
         commitments = CandidateCommitments(

@@ -46,7 +46,7 @@ class ChainSummary:
     own_state_bytes: int = 0
     """The size that reading the parachain's own state adds to its storage proofs."""
     cache_state_bytes: int = 0
-    """The part of that for the cache."""
+    """The part of `own_state_bytes` for the cache."""
     stops: int = 0
     """Blocks in which the walk stopped because the budget was used up."""
     unchanged: int = 0
@@ -131,6 +131,7 @@ class Summary(Observer):
                 )
 
     def _event(self, event: Event) -> None:
+        """Count an event of the relay chain."""
         match event:
             case DataPublished(publisher):
                 self._publisher(publisher).published += 1

@@ -78,8 +78,10 @@ def add_meanings(root: type[Model]) -> None:
         for home in model.__mro__:
             if not issubclass(home, Model):
                 continue
-            body = ast.parse(inspect.getsource(home)).body[0]
-            for above, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+            definition = ast.parse(inspect.getsource(home)).body[0]
+            if not isinstance(definition, ast.ClassDef):
+                continue
+            for above, below in pairwise(definition.body):
                 match above, below:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                         value=ast.Constant(value=str() as meaning)
@@ -311,7 +313,9 @@ def _tagged(
     options: tuple[type[Model], ...], tag: str, value: dict[str, object]
 ) -> type[Model] | None:
     """Return the model among several whose tag field has this value in the document, or `None`."""
-    for model in options if len(options) > 1 else ():
+    if len(options) == 1:
+        return None
+    for model in options:
         for name, field in _written(model).items():
             if (
                 get_origin(field.annotation) is Literal

@@ -232,7 +232,7 @@ class SlotCache(Cache):
     def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:  # noqa: ARG002
         """Write the seen reference to each slot whose items are all resolved.
 
-        The other visited slots are cleared.
+        The other visited slots are cleared. Returns `True`, because slots always fit.
         """
         changed: dict[int, bytearray] = {}
         for index, done in self._done().items():
