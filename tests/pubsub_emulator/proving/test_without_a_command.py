@@ -97,17 +97,24 @@ def test_a_proof_is_written_and_verified(scenario: Path, tmp_path: Path) -> None
         verify_file(path, Hash(bytes(32)))
 
 
+def test_a_source_that_is_not_there_raises_an_error() -> None:
+    with pytest.raises((InputError, ClientError), match=r"no-such\.json"):
+        costs_of(ProofPlan("no-such.json", top=[SLOT]))
+
+
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    ("request_text", "said"),
     [
-        (ProofPlan("no-such.json", top=[SLOT]), "no-such.json"),
-        (ProofPlan("demo"), "the request has no keys"),
-        (ProofPlan("demo", request="0x"), "not a RelayProofRequest"),
+        (None, "the request has no keys"),
+        ("0x", "not a RelayProofRequest"),
     ],
 )
-def test_a_plan_that_cannot_be_priced_raises_an_error(plan: ProofPlan, said: str) -> None:
+def test_a_request_that_cannot_be_priced_raises_an_error(
+    scenario: Path, request_text: str | None, said: str
+) -> None:
+    # The scenario is run before the request is read, so it is a small one.
     with pytest.raises((InputError, ClientError), match=said):
-        costs_of(plan)
+        costs_of(ProofPlan(str(scenario), request=request_text))
 
 
 @pytest.mark.parametrize("keys", [PRICES, PRICES[:1]])
