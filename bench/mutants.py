@@ -42,7 +42,8 @@ from mutmut.utils.format_utils import mangled_name_from_mutant_name
 ROOT: Final = Path(__file__).resolve().parents[1]
 MUTANTS: Final = ROOT / "mutants"
 SLOWEST: Final = 0.5
-"""Seconds of processor time from which on a test is too slow to be tried with every change."""
+"""Seconds of processor time from which on a test is too slow to be tried with every change, unless
+`--slowest` gives others."""
 MEMORY: Final = 3 << 30
 """Bytes that a fork may take, so that a change that appends without end fails early."""
 SURVIVED: Final = 0
@@ -137,10 +138,16 @@ class Forks:
     """A pytest plugin that tries changes, in place of the loop over all tests."""
 
     def __init__(
-        self, folder: str, chosen: list[tuple[str, SourceFileMutationData]], *, again: bool
+        self,
+        folder: str,
+        chosen: list[tuple[str, SourceFileMutationData]],
+        *,
+        again: bool,
+        slowest: float,
     ) -> None:
         self.chosen = chosen
         self.again = again
+        self.slowest = slowest
         self.trials_file = MUTANTS / f"{folder.replace('/', '.')}.tests.json"
         self.answer = MUTANTS / f"{folder.replace('/', '.')}.answer"
         """The file in which a fork leaves its result for this process."""
@@ -167,7 +174,7 @@ class Forks:
             trial = self.trials[item.nodeid]
             if not trial.passed:
                 print(f"left out, since it fails alone or is slow: {item.nodeid}")
-            elif trial.seconds < SLOWEST:
+            elif trial.seconds < self.slowest:
                 self.quick.append(item)
         self.quick.sort(key=lambda item: self.trials[item.nodeid].seconds)
         self._leave_out_dependent()
@@ -189,7 +196,7 @@ class Forks:
                 trial = Trial(*json.loads(self.answer.read_text(encoding="utf-8")))
             else:
                 # The kernel ended it.
-                trial = Trial(passed=True, seconds=2 * SLOWEST, functions=[])
+                trial = Trial(passed=True, seconds=2 * self.slowest, functions=[])
             self.trials[item.nodeid] = trial
             if number % 20 == 0 or number == len(unknown):
                 print(f"{number} of {len(unknown)} tests have run alone", flush=True)
@@ -197,7 +204,7 @@ class Forks:
 
     def _record(self, item: pytest.Item) -> NoReturn:
         """Run a test alone and write down which functions it executes."""
-        end_after(2 * SLOWEST)
+        end_after(2 * self.slowest)
         set_mutant_under_test("stats")
         before = time.process_time()
         passed = self._passes(item)
@@ -291,6 +298,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the random order")
     parser.add_argument("--again", action="store_true", help="try the survivors once more")
     parser.add_argument(
+        "--slowest",
+        type=float,
+        default=SLOWEST,
+        help="leave out tests that take more seconds of processor time",
+    )
+    parser.add_argument(
         "--tests", nargs="*", default=[], help="further tests beside those of the folder's room"
     )
     given = parser.parse_args()
@@ -312,7 +325,7 @@ def main() -> int:
     os.environ["MUTMUT_DEPENDENCY_DEPTH"] = "-1"
     set_mutant_under_test("stats")
     settings = [*config().pytest_add_cli_args, "-qq", "-s", "--no-header", "--rootdir=."]
-    plugin = Forks(folder, chosen, again=given.again)
+    plugin = Forks(folder, chosen, again=given.again, slowest=given.slowest)
     with contextlib.chdir(MUTANTS):
         return int(pytest.main([*settings, *tests_of(folder, given.tests)], plugins=[plugin]))
 
