@@ -295,3 +295,38 @@ def test_arrays_and_maps_of_any_length_are_read() -> None:
     pieces = b"\x9f" + cbor(b"abc") + cbor(b"d") + b"\xff"
     whole = b"\xbf" + cbor(LABEL) + b"\xbf" + cbor("c") + pieces + cbor("v") + cbor(1) + b"\xff\xff"
     assert object_of(None, whole) == b"abcd"
+
+
+def test_strings_in_pieces_are_read_in_values_and_in_keys() -> None:
+    """Cardano accepts bytes and texts without a length: pieces, one after another, and a break."""
+    version = b"\x7f" + cbor("") + cbor("v") + b"\xff"
+    pieces = b"\x81\x5f" + cbor(b"ab") + cbor(b"c") + b"\xff"
+    deep = b"\x81\x7f" + cbor("d") + cbor("eep") + b"\xff"
+    pairs = version + cbor(1) + deep + cbor(2) + cbor("c") + pieces
+    assert object_of(None, b"\xa1" + cbor(LABEL) + b"\xa3" + pairs) == b"abc"
+
+
+@pytest.mark.parametrize("piece", [cbor("a"), b"\x5f\xff", cbor(1)])
+def test_a_piece_of_bytes_is_bytes_with_a_length(piece: bytes) -> None:
+    pieces = b"\x81\x5f" + cbor(b"a") + piece + b"\xff"
+    whole = b"\xa1" + cbor(LABEL) + b"\xa2" + cbor("v") + cbor(1) + cbor("c") + pieces
+    assert object_of(None, whole) == b""
+
+
+@pytest.mark.parametrize("empty", [[], {}, b"", ""])
+def test_an_empty_item_takes_nothing_from_what_follows_it(empty: Any) -> None:
+    """Only a break ends an item without a length; an item of length 0 has ended."""
+    for value in (empty, {"x": empty}, [empty, empty]):
+        assert both({"x": value, **metadatum(b"ab")}) == {b"ab"}
+    beside = b"\xa1" + cbor(LABEL) + b"\xa3" + cbor([empty]) + cbor(2)
+    assert object_of(None, beside + cbor("v") + cbor(1) + cbor("c") + cbor([b"ab"])) == b"ab"
+
+
+def test_json_is_read_unless_it_is_missing_or_too_long() -> None:
+    json_text = json.dumps(as_json(metadatum(b"json")))
+    raw = cbor({LABEL: metadatum(b"cbor")})
+    assert object_of(json_text, raw) == b"json"
+    assert object_of(json_text, b"") == b"json"
+    assert object_of(json_text + " " * (MOST_BYTES - len(json_text)), raw) == b"json"
+    assert object_of(json_text + " " * MOST_BYTES, raw) == b"cbor"
+    assert object_of(None, raw) == b"cbor"

@@ -17,6 +17,8 @@ from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.process import DecidedOperation, OperationType, Status
 from interchain_events.prism.core.signatures import (
     ORDER,
+    compressed,
+    coordinates,
     public_point,
     read_der,
     sign,
@@ -121,6 +123,24 @@ def test_pr_42_order_and_repetition_mean_nothing(
     assert len(normal_form(filters)) <= 2 * len(filters)
 
 
+def test_pr_42_the_normal_form_is_in_the_order_of_its_fields() -> None:
+    """An absent field comes before every value. Two nodes must have one form of a subscription."""
+    a, b = "a" * 64, "b" * 64
+    one, two = b"\1" * 32, b"\2" * 32
+    revoke = FilterType.REVOKE_CREDENTIAL_FILTER
+    ordered = (
+        Filter(FilterType.DID_OWNER_ANY_FILTER, b),
+        Filter(FilterType.UPDATE_DID_FILTER, a),
+        Filter(FilterType.CREATE_DID_FILTER),
+        Filter(revoke, None, one, None, Status.APPLIED),
+        Filter(revoke, None, one, a, Status.REJECTED),
+        Filter(revoke, None, one, b, Status.REJECTED),
+        Filter(revoke, None, two, None, None),
+        Filter(FilterType.STORAGE_ENTRIES_FILTER, a, status=Status.APPLIED),
+    )
+    assert normal_form(reversed(ordered)) == ordered
+
+
 SECRET = sha256(b"secret")
 POINT = public_point(SECRET)
 MESSAGE = b"message"
@@ -168,6 +188,35 @@ def test_pr_12_der_is_strict() -> None:
         b"",
     ):
         assert not holds(signature), signature.hex()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "3006020411223344",  # r fills everything
+        "30060201010202ff",  # s is not positive
+        "3006020100020100ff",
+        "300702020001020101",
+        "3006020201010301",
+    ],
+)
+def test_pr_12_der_without_two_whole_integers_has_no_numbers(raw: str) -> None:
+    assert read_der(bytes.fromhex(raw)) is None
+
+
+@pytest.mark.parametrize("number", [15, 122, 153, 356])
+def test_pr_12_only_zeros_before_a_coordinate_may_be_more_or_fewer(number: int) -> None:
+    """x or y of these points begins with a zero, or with the letter X."""
+    point = public_point(number.to_bytes(32, "big"))
+    x, y = coordinates(point)
+    assert {x[0], y[0]} & {0, 0x58}
+    for zeros in (b"", b"\0", bytes(9)):
+        assert compressed(zeros + x.lstrip(b"\0"), zeros + y.lstrip(b"\0")) == point
+    for wrong in (b"", b"\0", b"\1" + x, x[1:], x[:-1]):
+        if wrong.lstrip(b"\0") != x.lstrip(b"\0"):
+            assert compressed(wrong, y) is None
+    for wrong in (b"", b"\0", b"\1" + y, x):
+        assert compressed(x, wrong) is None
 
 
 @given(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from interchain_events.prism.core import messages
 from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.process import read_object
-from interchain_events.prism.core.wire import bytes_field, reader, varint, varint_field
+from interchain_events.prism.core.wire import Step, bytes_field, reader, varint, varint_field
 
 
 def _library() -> Any:
@@ -183,6 +183,64 @@ def test_pr_20_an_object_without_operations_is_ignored() -> None:
 )
 def test_pr_21_check_1_the_signed_operation_is_canonical(raw: bytes, is_fine: bool) -> None:
     assert messages.is_canonical(messages.decode(messages.SignedAtalaOperation, raw)) is is_fine
+
+
+STEPS: dict[int, Step] = {
+    1 << 3: (1, False, None),
+    2 << 3 | 2: (2, True, bytes.decode),
+    16 << 3 | 2: (3, False, None),
+    16 << 3: (4, False, None),
+    300 << 3: (4, False, None),
+}
+EMPTY = (b"", 0, (), b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        (b"", (0, (), b"", 0)),
+        (b"\x08\x96\x01", (150, (), b"", 0)),
+        (b"\x08\x05\x08\x7f", (127, (), b"", 0)),
+        (b"\x12\x01a\x12\x00\x12\x01b", (0, ("a", "", "b"), b"", 0)),
+        (b"\x82\x01\x02xy\x12\x01a", (0, ("a",), b"xy", 0)),
+        (b"\x82\x01\x80\x01" + b"x" * 128, (0, (), b"x" * 128, 0)),
+        (b"\xe0\x12\x80\x01\x08\x01", (1, (), b"", 128)),
+        (b"\x80\x01\x07\x08\x01", (1, (), b"", 7)),
+        # Skipped: a number, eight bytes, bytes, four bytes, and a known number of another type.
+        (b"\x18\xff\x01\x21abcdefgh\x2a\x01\x08\x35abcd\x10\x07\x08\x03", (3, (), b"", 0)),
+    ],
+)
+def test_a_reader_puts_each_field_in_its_place(raw: bytes, values: tuple[object, ...]) -> None:
+    """The readers of the schema are made when the module is imported. These are made here."""
+    moved: dict[int, Step] = {}
+    for tag, (place, is_repeated, convert) in STEPS.items():
+        moved[tag] = (place - 1, is_repeated, convert)
+    plain = reader(moved, EMPTY[1:], tuple, is_hashed=False)
+    hashed = reader(STEPS, EMPTY, tuple, is_hashed=True)
+    for _ in range(2):
+        assert plain(raw) == values
+        assert hashed(raw) == (raw, *values)
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"\x08", "varint ends beyond"),
+        (b"\x08\x80", "varint ends beyond"),
+        (b"\x80", "varint ends beyond"),
+        (b"\x12", "varint ends beyond"),
+        (b"\x12\x02a", "field 2 ends beyond"),
+        (b"\x82\x01\x02a", "field 16 ends beyond"),
+        (b"\x31abcdefg", "field 6 ends beyond"),
+        (b"\x1a\x02a", "field 3 ends beyond"),
+        (b"\x35abc", "field 6 ends beyond"),
+        (b"\x0b", "wire type 3"),
+        (b"\x07", "number 0"),
+    ],
+)
+def test_a_reader_refuses_a_field_beyond_the_end(raw: bytes, words: str) -> None:
+    with pytest.raises(Undecodable, match=words):
+        reader(STEPS, EMPTY, tuple, is_hashed=True)(raw)
 
 
 def test_fields_have_their_numbers_and_types() -> None:
