@@ -46,7 +46,9 @@ def compressed(x: bytes, y: bytes) -> bytes | None:
     """Return the compressed point of two coordinates, `None` if they are not on the curve."""
     short_x = x.lstrip(b"\0")
     short_y = y.lstrip(b"\0")
-    if not x or not y or len(short_x) > _COORDINATE or len(short_y) > _COORDINATE:
+    # Longer coordinates would be refused below, too, but they would remain in the cache of `_key`.
+    # Missing coordinates are read as 0, which is not a coordinate of any point of the curve.
+    if len(short_x) > _COORDINATE or len(short_y) > _COORDINATE:
         return None
     key = _key(b"\4" + short_x.rjust(_COORDINATE, b"\0") + short_y.rjust(_COORDINATE, b"\0"))
     return None if key is None else key.format()
