@@ -410,7 +410,7 @@ def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
     header = candidate.header
     bare = replace(
         header,
-        extrinsics_root=extrinsics_root(candidate.inherent),
+        extrinsics_root=candidate.extrinsics_root(),
         digest=header.unsealed(),
     )
     signer = seed or SEEDS[(bare.aura_slot() or 0) % len(SEEDS)]

@@ -17,13 +17,14 @@ from support.runtime.accounts import (
     signer,
     storage_of,
 )
+from support.runtime.world import Chain, make_spec
 
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.arguments import BadRequest
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
-from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.storage_keys import CODE, CURRENT_SLOT
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.accounts.timestamp import NOW
@@ -33,6 +34,8 @@ from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.dispatch import Other
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord
 from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.validity import Invalidity
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber.config import (
@@ -43,6 +46,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 )
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
+from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody, note_time
 from pubsub_emulator.runtime.relay.message_queue.types import Processed, ProcessingFailed
 from pubsub_emulator.xcm import Parachain
 from pubsub_emulator.xcm.location import HERE, Location
@@ -445,6 +449,36 @@ def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says(
     )
 
 
+def test_nd15_offered_extrinsics_run_as_they_do_for_a_verifier(net: Network) -> None:
+    """The verifier sees only those that the author took. Events and reads must be the same."""
+    late = signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), BOB, nonce=9)
+    alice, eve = (signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), who) for who in (ALICE, EVE))
+    chain = net.parachain(SUBSCRIBER)
+
+    def begun() -> Storage:
+        storage = Storage(chain.state.fork())
+        storage.start_recording()
+        system.initialize(storage, chain.header.number + 1, chain.header.hash())
+        system.note_extrinsic(storage, 0)
+        return storage
+
+    author, verifier = begun(), begun()
+    offered = OfferedBody((late, alice, late, eve))
+    outcomes = offered.run(author, chain.spec())
+    assert offered.extrinsics == (alice, eve)
+    assert [(raw, error.why) for raw, error in offered.refused] == [(late, Invalidity.FUTURE)] * 2
+    assert offered.length == len(alice) + len(eve)
+    assert SignedBody(offered.extrinsics).run(verifier, chain.spec()) == outcomes
+    events = system.finalize(author)
+    assert [record.phase for record in events if record.phase != ApplyExtrinsic(0)] == [
+        *[ApplyExtrinsic(1)] * 4,
+        *[ApplyExtrinsic(2)] * 4,
+    ]
+    assert events == system.finalize(verifier)
+    assert {*(author.recorded or ())} == {*(verifier.recorded or ())}
+    assert author.commit() == verifier.commit()
+
+
 def test_nd15_a_block_takes_128_kib_of_extrinsics_and_leaves_the_rest(net: Network) -> None:
     long = call(net, SUBSCRIBER, "System", "remark", bytes(50_000))
     raws = [signed(net, SUBSCRIBER, long, signer(name)) for name in ("Alice", "Bob", "Eve")]
@@ -469,6 +503,15 @@ def test_nd15_a_forged_extrinsic_is_a_bad_extrinsic_and_nothing_else(offered: bo
         assert record.due == (Verdict.BAD_EXTRINSIC,)
     if offered:
         assert system.account(storage_of(net, SUBSCRIBER), ALICE.account).nonce > 0
+
+
+@pytest.mark.parametrize("slot", [None, b"", bytes(7), bytes(9), b"\7" + bytes(7)])
+def test_a_block_has_the_time_of_a_relay_slot_of_eight_bytes(slot: bytes | None) -> None:
+    """A relay chain without a slot, or with bytes that are no slot, leaves the time as it is."""
+    storage = Storage(Chain(make_spec()).state)
+    NOW.put(storage, 5)
+    note_time(storage, StaticValues({CURRENT_SLOT: slot}))
+    assert NOW.get(storage) == (42_000 if slot is not None and len(slot) == 8 else 5)
 
 
 def test_a_chain_without_accounts_is_offered_nothing() -> None:

@@ -20,6 +20,7 @@ from support.runtime.world import (
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import MAX_DIGEST_ITEMS
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import (
     MAX_MESSAGES,
@@ -33,6 +34,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 )
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, MAX_PROOF_NODES, Candidate
 from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.ledger import make_ledger, own_state_bytes
 
 KEYS = numbered(100)
 
@@ -102,6 +104,30 @@ def test_the_weight_of_a_block_has_both_dimensions() -> None:
         assert ledger.weight.proof_size == ledger.proof_bytes + ledger.own_state_bytes
         assert ledger.ref_time % 1_000_000 == 2_000 * hashed % 1_000_000
     assert weights["nodes"].ref_time > weights["none"].ref_time + 2 * 25_000_000
+
+
+def test_own_state_of_a_block_is_counted_from_its_walk_or_anew() -> None:
+    """PS-70: a refused block has no outcome, so its ledger is counted from its walk alone."""
+    chain = Chain(make_spec({1000: KEYS, 1001: KEYS[:9]}, cache="nodes"))
+    chain.step(Relay(1, publishers(1)))  # type: ignore[arg-type]
+    relay = Relay(2, publishers(2))  # type: ignore[arg-type]
+    outcome = chain.judge(chain.author(relay), relay)
+    walk = outcome.plan.own_state
+    assert walk is not None
+    keys = tuple(walk.keys())
+    walked = own_state_bytes(chain.state, (), walk)
+    assert own_state_bytes(chain.state, (), None) == (0, 0)
+    assert own_state_bytes(chain.state, keys) == walked
+    assert own_state_bytes(chain.state, (*keys, CODE), walk) == walked
+    everything = dict(chain.state.top_entries())
+    more = own_state_bytes(chain.state, everything, walk)
+    assert more == own_state_bytes(chain.state, everything)
+    assert more[0] > walked[0]
+    assert own_state_bytes(chain.state, (), walk) == walked
+    ledger = make_ledger(outcome.plan, outcome.ledger.messages_bytes, walked)
+    assert ledger == replace(
+        outcome.ledger, ref_time=0, own_state_bytes=walked[0], cache_state_bytes=walked[1]
+    )
 
 
 def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads_ps79() -> None:

@@ -20,6 +20,7 @@ from support.runtime.world import (
 )
 
 from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, vec
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.codecs import para_id
@@ -28,6 +29,8 @@ from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
     InboundHrmpMessage,
+    QueueLinks,
+    linked_chain,
     message_chain,
 )
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -45,7 +48,12 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET as SUBSCRIBER_PALLET
 from pubsub_emulator.runtime.parachain import governance
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import (
+    Candidate,
+    InvalidBlock,
+    Verdict,
+    queue_heads,
+)
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
@@ -203,6 +211,34 @@ def test_an_older_relay_parent_is_no_new_beginning() -> None:
         Verdict.RELAY_PARENT_DECREASED,
         Verdict.MESSAGES_MISREPORTED,
     ]
+
+
+@pytest.mark.parametrize(
+    ("last", "sent", "begins_anew"),
+    [
+        (5, (), True),
+        (5, (6,), True),
+        (4, (5, 6), True),
+        (5, (5, 6), False),
+        (6, (), False),
+        (6, (7,), False),
+        (7, (), False),
+        (None, (), False),
+    ],
+)
+def test_a_queue_begins_anew_only_after_the_parents_relay_parent(
+    last: int | None, sent: tuple[int, ...], *, begins_anew: bool
+) -> None:
+    """PS-52: on the same relay block, 6, or an older one the queue is the one that the parent
+    saw.
+    """
+    before = chained((2, b"old"))
+    links = tuple((RelayBlockNumber(number), blake2_256(b"new")) for number in sent)
+    anew = linked_chain(ZERO_HEAD, links)
+    since = None if last is None else RelayBlockNumber(last)
+    heads = queue_heads(before, QueueLinks(links), anew, lambda: since, RelayBlockNumber(6))
+    wanted = anew if begins_anew else linked_chain(before, links)
+    assert (heads.kept, heads.end) == (wanted, wanted)
 
 
 SIX = numbered(6)

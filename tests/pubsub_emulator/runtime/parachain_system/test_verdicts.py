@@ -26,6 +26,7 @@ from support.runtime.world import (
 from pubsub_emulator.primitives import ed25519, storage_keys
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
@@ -95,8 +96,29 @@ def test_evidence_names_whose_seal_it_is_and_which_nodes_and_roots() -> None:
     proof, other = honest.inherent.proof, SEEDS[((honest.header.aura_slot() or 0) + 1) % 2]
     left_out = next(node for node in proof if blake2_256(node) != RELAY.root)
     claimed, root = Hash(b"\x05" * 32), Hash(b"\x07" * 32)
+    extrinsic = encode_bytes(b"\x84")
     for candidate, what, subject in (
         (seal(honest, other), Verdict.BAD_SEAL, (ed25519.public_key(other),)),
+        (
+            replace(honest, inherent=replace(honest.inherent, collator_peer_id=b"peer")),
+            Verdict.BAD_SEAL,
+            (honest.header.extrinsics_root,),
+        ),
+        (
+            seal(replace(honest, header=replace(honest.header, parent_hash=claimed))),
+            Verdict.BAD_PARENT,
+            (claimed, chain.header.hash()),
+        ),
+        (
+            with_proof(honest, [*proof[:2], proof[3], proof[2], *proof[4:]]),
+            Verdict.UNSORTED_PROOF,
+            (proof[2],),
+        ),
+        (
+            seal(replace(honest, extrinsics=(extrinsic, b"another"))),
+            Verdict.BAD_EXTRINSIC,
+            (extrinsic,),
+        ),
         (with_proof(honest, sorted([*proof, proof[0]])), Verdict.DUPLICATE_NODE, (proof[0],)),
         (
             chain.author(RELAY, relay_parent_storage_root=claimed),
@@ -117,6 +139,7 @@ def test_evidence_names_whose_seal_it_is_and_which_nodes_and_roots() -> None:
     ):
         found = verdict(chain, candidate)
         assert (verdicts(found), found.evidence[0].subject) == ([what], subject)
+        assert str(found) == f"{what.value}: {found.evidence[0].detail}"
     found = verdict(chain, with_proof(honest, [node for node in proof if node != left_out]))
     assert (found.verdict, found.evidence[0].subject[0]) == (
         Verdict.OMITTED_BELOW_BUDGET,
