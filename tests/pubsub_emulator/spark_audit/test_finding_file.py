@@ -30,9 +30,19 @@ from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
+from pubsub_emulator.spark_audit.judge.evidence import (
+    EvidenceError,
+    judge,
+    read_block_evidence,
+    seam_evidence,
+)
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
-from pubsub_emulator.spark_audit.judge.findings import finding_id
+from pubsub_emulator.spark_audit.judge.findings import (
+    SEAM_MISMATCH,
+    Severity,
+    finding_id,
+    finding_row,
+)
 from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.trie import Trie
 
@@ -287,6 +297,58 @@ def test_a_forged_equivocation_is_refused(findings: list[Finding], tmp_path: Pat
     evidence[-40] ^= 1  # in the second header's seal
     with pytest.raises(FindingError, match="its evidence shows no fault: a header is not sealed"):
         check_finding(_file(tmp_path, {**row, "evidence": bytes(evidence)}))
+
+
+REACHED = Header(Hash(bytes(32)), 7, Hash(b"\1" * 32), Hash(b"\2" * 32), ())
+
+
+def _seam(**columns: object) -> Finding:
+    """A finding about segment 3, which does not end where the next one starts."""
+    row = finding_row(
+        ("dev", 2000),
+        SEAM_MISMATCH,
+        Severity.ERROR,
+        subject=(3).to_bytes(4, "little"),
+        evidence=seam_evidence(REACHED, b"\1" + REACHED.encode()[1:], REACHED.state_root),
+        detail="the next starts elsewhere",
+        place={"segment": 3, "number": 7, "block": REACHED.hash()},
+    )
+    return {**row, **columns}
+
+
+def test_a_seam_is_judged_by_both_headers_and_the_root() -> None:
+    raw, root = REACHED.encode(), REACHED.state_root
+    for stated, stated_root, code in (
+        (raw, root, None),
+        (raw, Hash(b"\7" * 32), SEAM_MISMATCH),
+        (replace(REACHED, extrinsics_root=root).encode(), root, SEAM_MISMATCH),
+    ):
+        judgement = judge(seam_evidence(REACHED, stated, stated_root))
+        assert (judgement.kind, judgement.code) == ("seam", code)
+        assert judgement.facts == {"number": 7, "block": REACHED.hash()}
+        assert read_block_evidence(seam_evidence(REACHED, stated, stated_root)) is None
+
+
+def test_the_id_of_a_seam_is_checked_if_its_segment_is_known(tmp_path: Path) -> None:
+    assert check_finding(_file(tmp_path, _seam())).proven
+    assert check_finding(_file(tmp_path, _seam(segment=None))).proven
+    with pytest.raises(FindingError, match="the id is not that of this finding"):
+        check_finding(_file(tmp_path, _seam(segment=4)))
+
+
+def test_the_digest_of_a_file_is_that_of_canonical_json() -> None:
+    """Other programs, and later versions, must find the same digest."""
+    body = json.loads(finding_text(_seam()))
+    digest = body.pop("digest")
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    assert digest == blake2_256(text.encode()).hex()
+
+
+def test_a_kind_of_evidence_that_is_not_utf_8_is_not_known() -> None:
+    with pytest.raises(EvidenceError, match="is not known"):
+        judge(b"\2" + encode_bytes(b"\xffblock"))
+    with pytest.raises(EvidenceError, match="version 1 is not known"):
+        judge(b"\1" + encode_bytes(b"seam"))
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda tail: b"\x02\x14block" + tail))

@@ -25,6 +25,7 @@ from pubsub_emulator.spark_audit.judge.aggregate import (
     Sizes,
     ValueCounts,
     nearest_rank,
+    rounded,
 )
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.patterns import HabitMemory
@@ -134,6 +135,40 @@ def test_a_chain_is_known_by_its_percentiles() -> None:
     ]
 
 
+@pytest.mark.parametrize("count", [MOST_VALUES, MOST_VALUES + 1])
+def test_percentiles_are_exact_up_to_the_greatest_number_of_values(count: int) -> None:
+    """With more values they are rounded down. The other figures always are exact."""
+    values = [1_000_001 + 2 * number for number in range(count)]
+    figure = ValueCounts()
+    for part in (values[:100], values[100:], values[:1]):
+        figure.add(part)
+    row = figure.row()
+    total = sum(values) + values[0]
+    assert (row["count"], row["total"]) == (count + 1, total)
+    assert (row["min"], row["max"]) == (values[0], values[-1])
+    median = sorted([*values, values[0]])[nearest_rank(count + 1, 50) - 1]
+    assert figure.coarse is (count > MOST_VALUES)
+    assert row["p50"] == (max(rounded(median), values[0]) if figure.coarse else median)
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        (0, 0),
+        (255, 255),
+        (256, 256),
+        (257, 256),
+        (511, 510),
+        (1023, 1020),
+        (-255, -255),
+        (-257, -258),
+        ((1 << 40) + (1 << 33) - 1, 1 << 40),
+    ],
+)
+def test_a_rounded_value_has_eight_digits_and_is_not_greater(value: int, result: int) -> None:
+    assert rounded(value) == result
+
+
 Publishers = dict[int, list[dict[str, Any]]]
 LIMITS = Thresholds(relay_lag=5, stalled_blocks=3, at_budget_blocks=3, starved_blocks=2)
 
@@ -199,11 +234,17 @@ def test_a_cursor_that_is_not_where_it_was_left_has_jumped() -> None:
         _block(1, cursor_before=b"here"),
         _block(2, cursor_before=b"there"),
     ]
-    assert _codes(rows) == ["CursorJump"]
+    [found] = _found(rows)
+    assert (found["code"], found["position"]) == ("CursorJump", 2)
+    assert found["detail"] == "the cursor is not where the block before left it"
+    assert _told(found) == {"after": None, "before": b"there".hex()}
 
 
 def test_entries_expired_when_judged_are_reported_by_block() -> None:
-    assert _codes([_block(0, expired_valid=2), _block(1)]) == ["ExpiredDeliveredAsValid"]
+    [found] = _found([_block(0, expired_valid=2), _block(1)])
+    assert found["code"] == "ExpiredDeliveredAsValid"
+    assert found["detail"].startswith("2 entries had expired when the block was judged, 1 after")
+    assert _told(found) == {"deliveries": 2, "relay_lag": 1}
 
 
 def test_a_publisher_not_served_while_the_budget_runs_out_starves() -> None:

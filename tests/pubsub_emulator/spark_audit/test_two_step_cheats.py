@@ -128,6 +128,29 @@ def test_seals_stay_bounded_and_a_crowd_is_told(monkeypatch: pytest.MonkeyPatch)
     assert {slot for slot, _ in memory.slots} >= {5000, 5001, 5002}
 
 
+def test_the_farthest_seals_are_forgotten_first_and_reported_ones_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slot that was reported and forgotten would be reported again."""
+    monkeypatch.setattr(patterns, "MOST_SEALS", 8)
+    memory = HabitMemory(Thresholds())
+    near = [4990, 4998, 4999, 5000, 5001, 5002]
+    slots = [4000, 4000, 4300, 5690, *near]
+    rows = [_seal(at, 5000, slot, author=slot) for at, slot in enumerate(slots)]
+    assert [row["code"] for row in _found(memory, rows)] == ["Equivocation"]
+    assert sorted(slot for slot, _ in memory.slots) == [4000, *near]
+    assert {slot for slot, _ in memory.reported} == {4000}
+    assert list(_found(memory, [_seal(99, 5000, 4000, author=4000)])) == []
+
+
+@pytest.mark.parametrize("name", ["slot", "collator", "sealed"])
+def test_a_block_without_a_slot_an_author_or_a_seal_is_no_seal(name: str) -> None:
+    memory = HabitMemory(Thresholds())
+    rows = [_seal(at, 1000, 1000) | {name: None} for at in range(2)]
+    assert list(_found(memory, rows)) == []
+    assert memory.slots == {}
+
+
 def test_one_set_of_collators_is_no_crowd() -> None:
     memory = HabitMemory(Thresholds())
     claims = [*range(3000 - SLOT_WINDOW - 50, 3000 + SLOT_WINDOW + 50), *range(10**6, 10**6 + 9000)]
