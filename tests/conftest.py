@@ -22,7 +22,10 @@ _SERVERS = {
 }
 """Modules of fixtures, and the library that each needs."""
 
-pytest_plugins = [f"support.{module}" for module, library in _SERVERS.items() if find_spec(library)]
+pytest_plugins = ["support.plumbing.snapshots", "support.plumbing.transcript"]
+pytest_plugins += [
+    f"support.{module}" for module, library in _SERVERS.items() if find_spec(library)
+]
 
 _PATIENT: dict[str, Any] = {
     "deadline": None,  # a machine that is busy with other tests would fail them
