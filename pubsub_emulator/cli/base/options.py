@@ -223,7 +223,7 @@ own_cheats: Final = click.option(
     callback=_load_cheats,
     metavar="FILE",
     help=(
-        "Python file with strategies of your own, which then have a name; may be given repeatedly."
+        "Python file with strategies of your own, to be used by name; may be given repeatedly."
     ),
 )
 

@@ -26,9 +26,9 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 def command(folder: Path, *, unfinished: bool, yes: bool) -> Result:
     """Remove outputs in a FOLDER that can be made again, and ask before each.
 
-    The present folder is the default. Offered are runs, audits whose history is still there, and
-    what a command left that was stopped. Histories, sessions and findings are kept, as is a folder
-    that also has something else in it. `pubsub list` shows everything.
+    The default is the current folder. Runs, audits whose history still exists, and the unfinished
+    outputs of stopped commands can be removed. Histories, sessions and findings are kept, and so
+    are folders that contain anything else. `pubsub list` shows everything.
     """
     from time import time
 

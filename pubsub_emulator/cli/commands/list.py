@@ -17,7 +17,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 def command(folder: Path) -> Result:
     """Show the runs, histories, audits, sessions and findings in a FOLDER and the folders below.
 
-    The present folder is the default. For each output there is its size, its age, the command that
+    The default is the current folder. For each output there is its size, its age, the command that
     made it, and whether `pubsub clean` offers to remove it. Outputs are recognised by their
     content. Links are not followed.
     """

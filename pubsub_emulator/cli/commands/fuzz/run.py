@@ -31,7 +31,9 @@ def run_fuzz(request: Campaign) -> Result:
     corpus_folder = request.corpus
     began = monotonic()
     interrupts = Interrupts()
-    amount = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
+    amount = (
+        counted(cases, "cheat") if cases is not None else f"cheats for {request.minutes:g} minutes"
+    )
     title = f"replaying {len(kept_cases)} kept cases, then trying {amount}"
     with stage(title, cases) as advance, interrupts.taken():
         result = campaign(

@@ -47,7 +47,7 @@ def prove_source(
     if request is None and not top and not children:
         raise click.UsageError("name the keys with --request, --top or --child")
     if plot is not None and plot.suffix not in {".svg", ".png"}:
-        raise click.UsageError(f"--plot {plot}: a file that ends with .svg or .png")
+        raise click.UsageError(f"--plot {plot}: the name must end with .svg or .png")
     draw = None if plot is None else _drawing()
     plan = ProofPlan(
         source,

@@ -66,7 +66,7 @@ def command(
     With --fork, the scenario's network continues from a real state: docs/howto/fork-live-state.md.
     """
     if (scenario is None) == (url is None):
-        raise click.UsageError("give a SCENARIO or --connect URL")
+        raise click.UsageError("give either a SCENARIO or --connect URL")
     from pubsub_emulator.cli.base.forks import opened
     from pubsub_emulator.cli.commands.step.terminal import resume, run_session
     from pubsub_emulator.emulator.scenario.file import find_scenario
