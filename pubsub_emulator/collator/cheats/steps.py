@@ -528,14 +528,15 @@ def _ensure_sizes(step: CheatStep) -> None:
         AddHashed: "msg_hash",
     }.get(type(step))
     if length is not None and len(getattr(step, length)) != _WORD:
-        raise BadStep(f"{type(step).__name__}: {length} has {_WORD} bytes")
+        size = len(getattr(step, length))
+        raise BadStep(f"{type(step).__name__}: {length} must have {_WORD} bytes, not {size}")
     if isinstance(step, AddDescendant):
         try:
             Header.decode(step.header)
         except ScaleError as error:
             raise BadStep(f"AddDescendant: {error}") from None
     if isinstance(step, Stuff) and not 0 <= step.size <= MAX_CANDIDATE_BYTES:
-        raise BadStep(f"Stuff: a message of {step.size} bytes")
+        raise BadStep(f"Stuff: size {step.size} is not from 0 to {MAX_CANDIDATE_BYTES}")
     for name in ("sent_at", "sender"):
         if not 0 <= getattr(step, name, 0) <= U32_MAX:
             raise BadStep(f"{type(step).__name__}: {name} {getattr(step, name)} is not in a u32")
@@ -557,8 +558,15 @@ def _read(kind: object, value: object) -> object:
         and abs(value) <= U64_MAX
     )
     if not number and not (kind is str and value in (*CLAIMS, *NUMBERS)):
-        raise BadStep(f"{value!r} where {kind} was expected")
+        raise BadStep(f"{value!r:.40} is not {_EXPECTED.get(kind, 'expected here')}")
     return value
+
+
+_EXPECTED: Final[dict[object, str]] = {
+    bytes: "bytes in hexadecimal digits after 0x",
+    int: "a whole number of 64 bits",
+    str: "the name of a claim or a number",
+}
 
 
 def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tuple[CheatStep, ...]:

@@ -120,16 +120,19 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
 def _fault(proposal: object) -> str | None:
     """Return the reason why a value is not a tuple of steps, or `None` if it is one."""
     if not isinstance(proposal, tuple):
-        return type(proposal).__name__
+        return _with_article(type(proposal).__name__)
     for index, step in enumerate(proposal, start=1):
         if not hasattr(step, "apply"):
-            kind = type(step).__name__
-            return f"a tuple whose step {index} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+            return f"a tuple whose step {index} is {_with_article(type(step).__name__)}"
         try:
             check_step(step)
         except BadStep as fault:
             return f"a tuple whose step {index} is wrong: {fault}"
     return None
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def _place(chosen: Strategy, error: BaseException | None) -> str:
