@@ -243,7 +243,15 @@ _REASONS: Final = {
     "missing": "missing",
     "extra_forbidden": "no such field",
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number is expected"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list is expected"),
+    "dict_type": "an object is expected",
+    "string_type": "text is expected",
+    "too_short": "at least {min_length} is expected, not {actual_length}",
+    "greater_than_equal": "a number of at least {ge} is expected",
+    "less_than_equal": "a number of at most {le} is expected",
+    "literal_error": "{expected} is expected",
 }
+"""Our words for pydantic's kinds of errors, with the names of their figures."""
 
 
 def checked(kind: type[M], document: object, error: type[PubsubError]) -> M:
@@ -260,7 +268,10 @@ def first_fault(fault: ValidationError, whole: str) -> str:
     `whole` stands for the field if the document as a whole is invalid.
     """
     first = fault.errors(include_url=False)[0]
-    reason = _REASONS.get(first["type"], first["msg"].removeprefix("Value error, "))
+    if first["type"] in _REASONS:
+        reason = _REASONS[first["type"]].format(**first.get("ctx", {}))
+    else:
+        reason = first["msg"].removeprefix("Value error, ")
     return f"{'.'.join(map(str, first['loc'])) or whole}: {reason}"
 
 
