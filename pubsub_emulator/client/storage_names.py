@@ -77,7 +77,7 @@ def development_account(text: str) -> bytes:
     account = accounts.get(text.removeprefix("//"))
     if account is None:
         known = ", ".join(f"//{name}" for name in NAMES)
-        raise ClientError(f"{safe(text[:80])}: not a development account, which are {known}")
+        raise ClientError(f"{safe(text[:80])}: not a development account; those are {known}")
     return account
 
 
@@ -147,7 +147,7 @@ class StorageNames:
         if item is None:
             items = sorted(pallet.storage)
             hint = near_to(name, items, f"it has {', '.join(items) or 'none'}")
-            raise ClientError(f"the chain has no storage {pallet_name}.{name}; {hint}")
+            raise ClientError(f"the chain has no storage item {pallet_name}.{name}; {hint}")
         return pallet, item
 
     def _key_types(self, item: StorageEntryMetadata) -> Sequence[int]:

@@ -119,7 +119,7 @@ def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
     if values.get(TopKey(ACTIVE_CONFIG)) is None:
         raise InputError(
             f"{source}: this is not the relay chain of parachain {para}: its state has no"
-            " Configuration.ActiveConfig; give SOURCE a node or state of the relay chain"
+            " Configuration.ActiveConfig; give a node or a state of the relay chain as SOURCE"
         )
 
 

@@ -128,7 +128,7 @@ def child_trie(text: str) -> bytes:
         raise InputError(f"{safe(text[:80])}: neither a parachain's id nor a storage key as 0x…")
     key = _hex("a child trie", text).removeprefix(CHILD_STORAGE_PREFIX)
     if not key:
-        raise InputError(f"a child trie: {text}: it needs a storage key, which cannot be empty")
+        raise InputError(f"{text}: the storage key of a child trie cannot be empty")
     return key
 
 

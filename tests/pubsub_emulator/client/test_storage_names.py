@@ -61,9 +61,9 @@ def test_plain_keys_need_no_name(names: StorageNames) -> None:
     ("name", "words"),
     [
         ("Nope.Number", "no pallet Nope; it has .*System"),
-        ("System.Nope", "no storage System.Nope; it has .*Number"),
+        ("System.Nope", "no storage item System.Nope; it has .*Number"),
         ("Systen.Number", r"no pallet Systen; did you mean System\?"),
-        ("Paras.Haeds(1000)", r"no storage Paras\.Haeds; did you mean Heads\?"),
+        ("Paras.Haeds(1000)", r"no storage item Paras\.Haeds; did you mean Heads\?"),
         ("System.Number(1)", "takes 0 keys, not 1"),
         ("Paras.Heads(-1)", r"Paras\.Heads: -1 is not a value"),
         ("Paras.Heads(True)", "True is not a value"),
