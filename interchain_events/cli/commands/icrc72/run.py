@@ -146,7 +146,12 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
 
 def replay_story(path: Path) -> Result:
     """Play the case in a file again. The exit code is 1 if it still has a surprise."""
-    outcome = play_plan(read(read_json(path, error=Icrc72Error)))
+    document = read_json(path, error=Icrc72Error)
+    try:
+        plan = read(document)
+    except Icrc72Error as error:
+        raise Icrc72Error(f"{path}: {error}") from error
+    outcome = play_plan(plan)
     say(outcome.surprise or f"no surprise in {counted(outcome.rounds, 'round')}")
     return Result(
         {"surprise": outcome.surprise, "rounds": outcome.rounds}, 1 if outcome.surprise else 0
