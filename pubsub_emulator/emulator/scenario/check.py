@@ -17,6 +17,7 @@ from pubsub_emulator.emulator.scenario import model, network
 from pubsub_emulator.files.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.message_chains import message_allowance
 from pubsub_emulator.runtime.framework.relay_keys import relay_key_name
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
@@ -349,9 +350,10 @@ def _messages(settings: model.RelaySettings, config: RelayConfig) -> Iterator[Mi
     bounds = config.bounds
     if bounds.total() > most:
         name = "max_channel_bytes" if settings.max_downward_bytes is None else "max_downward_bytes"
+        downward = counted(bounds.downward, "byte")
         reason = (
-            f"{bounds.downward:,} bytes of downward and {bounds.horizontal:,} of horizontal"
-            f" messages may wait for a parachain, but the largest block holds {most:,}"
+            f"{downward} of downward and {bounds.horizontal:,} of horizontal messages may wait for"
+            f" a parachain, but the largest block holds {most:,}"
         )
         yield Misplaced(("relay", name), reason)
 
