@@ -170,7 +170,7 @@ def _check_evm_options(given: AdapterOptions) -> None:
         "[0-9]{1,2}|100", given.finality
     ):
         raise click.BadParameter(
-            "a number of 0 to 100, safe or finalized is needed", param_hint="--finality"
+            "a number from 0 to 100, safe or finalized is needed", param_hint="--finality"
         )
     if given.store == "memory:":
         raise click.UsageError(
