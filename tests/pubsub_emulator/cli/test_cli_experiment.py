@@ -14,7 +14,6 @@ from pubsub_emulator.files.extras import brings
 from pubsub_emulator.laboratory.experiments import charts as plot
 from pubsub_emulator.laboratory.experiments import presets as questions
 from pubsub_emulator.laboratory.experiments.experiment import (
-    UnknownParameter,
     Workload,
     measure,
     with_field,
@@ -78,43 +77,6 @@ def test_without_the_plot_extra_tables_appear_and_a_line_names_the_extra(
     assert "drawing needs vl_convert" in result.stderr
     assert brings("plot") in result.stderr
     assert sorted(path.suffix for path in out.iterdir()) == [".csv", ".json"]
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--sweep", "key=1"), "unknown field 'key'"),
-        (("--sweep", "keys=x"), "keys is a number of at least 1"),
-        (("--sweep", "keys=0"), "keys is a number of at least 1"),
-        (("--sweep", "keys"), "not FIELD=VALUE"),
-        (("--sweep", "keys="), "no values"),
-        (("--sweep", "cache=none"), "unknown field 'cache'"),
-        (("--sweep", "keys=1", "--set", "equal_values=maybe"), "true or false"),
-        (("--sweep", "keys=1", "--set", "key_shape=odd"), "random, binary, chain"),
-        (("--sweep", "keys=1", "--cache", "best"), "not a list of cache policies"),
-        (("--sweep", "keys=1", "--y", "pow"), "no figure 'pow'"),
-        (("--sweep", "keys=1", "--set", "keys=2"), "keys is given in both --sweep and --set"),
-        (
-            ("--sweep", "keys=1", "--set", "spread=2", "--set", "spread=3"),
-            "spread is given 2 times in --set",
-        ),
-        (("--sweep", "update_rate=100000"), "update_rate is a share from 0 to 1"),
-        (("--sweep", "update_rate=-0.1"), "update_rate is a share from 0 to 1"),
-        (("--sweep", "keys=1", "--set", "active_rate=often"), "active_rate is a share from 0 to 1"),
-    ],
-)
-def test_what_cannot_be_measured_is_named_before_anything_is_written(
-    tmp_path: Path, args: tuple[str, ...], message: str
-) -> None:
-    result = run(*args, "--out", tmp_path / "out")
-    assert isinstance(result.exception, UnknownParameter)
-    assert message in str(result.exception)
-    assert not (tmp_path / "out").exists()
-
-
-def test_either_a_sweep_or_a_preset_is_wanted(tmp_path: Path) -> None:
-    assert run("--out", tmp_path / "out").exit_code == 2
-    assert run(*SMALL, "--preset", "latency", "--out", tmp_path / "out").exit_code == 2
 
 
 def test_the_presets_are_the_questions_and_each_writes_what_it_found(

@@ -5,7 +5,6 @@ from click.testing import CliRunner, Result
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.laboratory.campaign import UnknownStrategy
 from pubsub_emulator.runtime.parachain import validate
 
 CORPUS = Path(__file__).resolve().parents[3] / "pubsub_emulator" / "laboratory" / "corpus"
@@ -52,11 +51,6 @@ def test_replay_takes_several_files() -> None:
     several = run("replay", CORPUS / "omit-node.json", CORPUS / "stranger.json")
     assert several.exit_code == 0
     assert "2 played, 0 surprising" in several.stdout
-
-
-def test_an_unknown_strategy_is_named() -> None:
-    result = run("fuzz", "--cases", 1, "--strategy", "omit-nodes")
-    assert isinstance(result.exception, UnknownStrategy)
 
 
 def test_ps_81_every_strategy_is_listed_with_what_it_is_after() -> None:

@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.plumbing.command import TINY, pubsub
+from support.plumbing.command import TINY, help_of, pubsub
 from support.plumbing.processes import environment, python
+from support.plumbing.snapshots import Snapshot
+from support.plumbing.transcript import Transcript
+from support.runtime.rules import CAP
 
+from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.emulator.scenario import file
 from pubsub_emulator.spark_audit.history import storage
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
@@ -74,42 +78,100 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("run",), "pubsub: Missing argument 'SCENARIO'"),
-        (("run", "missing.toml", "--out", "o"), "pubsub: missing.toml: No such file or directory"),
-        (("run", "nothing", "--out", "o"), "pubsub: nothing: "),
-        (
-            ("audit", "nowhere", "--out", "o"),
-            "pubsub: Invalid value for 'HISTORY': nowhere: there is no such folder",
-        ),
-        (("run", ".", "--out", "o"), "pubsub: .: a folder, and not a TOML file"),
-        (("fly",), "pubsub: No such command 'fly'"),
-        (
-            ("conform", "ws://127.0.0.1:1", "--rule", "PS8"),
-            "pubsub: --rule PS8: no such rule; did you mean PS-8",
-        ),
-        (("demo", "--engine", "steam"), "pubsub: Invalid value for '--engine'"),
-        (
-            ("import-relay-proofs", "none.json", "--out", "o"),
-            "pubsub: Invalid value for 'FILES...'",
-        ),
-    ],
+USAGE = (
+    "pubsub fly",
+    "pubsub run",
+    "pubsub run missing.toml --out o",
+    "pubsub run nothing --out o",
+    "pubsub run . --out o",
+    "pubsub run node --out ''",
+    "pubsub audit nowhere --out o",
+    "pubsub audit '' --out o",
+    "pubsub demo --engine steam",
+    "pubsub conform ws://127.0.0.1:1 --rule PS8",
+    "pubsub import-relay-proofs none.json --out o",
+    "pubsub export-state ws://127.0.0.1:1 ''",
+    "pubsub completion tcsh",
+    "pubsub step",
+    "pubsub step demo --connect ws://127.0.0.1:1",
+    "pubsub step node --fork no-such.json",
+    "pubsub step node --fork-para 2000",
+    "pubsub step node --fork-para x=state.json",
+    "pubsub step --connect ws://127.0.0.1:1 --fork state.json",
+    "pubsub serve no-such",
+    "pubsub serve --build sometimes",
+    "pubsub serve --host 0.0.0.0 --dev",
+    "pubsub serve --fork state.json --journal journal.jsonl",
+    "pubsub serve --replay broken.jsonl",
+    "pubsub serve --replay bytes.jsonl",
+    "pubsub fuzz --cases 2 --strategy omit-nodes",
+    "pubsub fuzz --target candidate --rules rules.py",
+    "pubsub compare demo",
+    "pubsub compare demo nothing",
+    "pubsub compare demo .",
+    "pubsub compare demo git:--help",
+    "pubsub inspect broken.jsonl",
+    "pubsub inspect empty",
+    "pubsub inspect request.toml --block 1:1",
+    "pubsub explore empty --out page.html",
+    "pubsub experiment --out o",
+    "pubsub experiment --sweep keys=4 --preset latency --out o",
+    "pubsub experiment --sweep key=1 --out o",
+    "pubsub experiment --sweep keys=x --out o",
+    "pubsub experiment --sweep keys=0 --out o",
+    "pubsub experiment --sweep keys --out o",
+    "pubsub experiment --sweep keys= --out o",
+    "pubsub experiment --sweep cache=none --out o",
+    "pubsub experiment --sweep keys=1 --set equal_values=maybe --out o",
+    "pubsub experiment --sweep keys=1 --set key_shape=odd --out o",
+    "pubsub experiment --sweep keys=1 --cache best --out o",
+    "pubsub experiment --sweep keys=1 --y pow --out o",
+    "pubsub experiment --sweep keys=1 --set keys=2 --out o",
+    "pubsub experiment --sweep keys=1 --set spread=2 --set spread=3 --out o",
+    "pubsub experiment --sweep update_rate=100000 --out o",
+    "pubsub experiment --sweep update_rate=-0.1 --out o",
+    "pubsub experiment --sweep keys=1 --set active_rate=often --out o",
+    "pubsub prove node",
+    "pubsub prove --top 0x12",
+    "pubsub prove '' --top 0x12",
+    "pubsub prove node --top 0x12 --root 0x12",
+    "pubsub prove node --verify request.toml --root 0x12",
+    "pubsub prove node --top 0x12 --plot x.pdf",
+    "pubsub prove no-such-scenario --top 0x12 --out none/x.svg",
+    "pubsub prove no-such-scenario --top 0x12 --plot none/x.svg",
+    # Files that would be read and written, or written twice.
+    "pubsub prove node --request request.toml --out request.toml",
+    "pubsub prove node --request request.toml --out link.toml",
+    "pubsub prove node --request request.toml --out ./request.toml",
+    "pubsub prove node --top 0x12 --plot a.svg --out a.svg",
+    "pubsub open-proof request.toml --root 0x12 --draw request.toml",
+    "pubsub open-proof broken.jsonl --header request.toml --draw request.toml",
+    "pubsub explore request.toml --out request.toml",
+    "pubsub proof-snapshot request.toml --out request.toml",
 )
-def test_wrong_usage_is_one_line_and_exit_code_two(
-    arguments: tuple[str, ...],
-    complaint: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+NO_ANSWER = "pubsub step node --fork http://127.0.0.1:1"
+
+
+def test_wrong_usage_is_refused_and_writes_nothing(
+    transcript: Transcript, snapshot: Snapshot
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert pubsub(monkeypatch, *arguments) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(complaint)
-    assert error.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    folder = transcript.folder
+    files = {
+        "broken.jsonl": b"{}\n",
+        "bytes.jsonl": b"\xbd\xff\x00\n",
+        "request.toml": b'top = ["System.Number"]\n',
+        "rules.py": CAP.encode(),
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    (folder / "link.toml").symlink_to(folder / "request.toml")
+    (folder / "empty").mkdir()
+    for line in USAGE:
+        transcript.refuse(line)
+    transcript.refuse(NO_ANSWER, code=4)
+    assert {path.name for path in folder.iterdir()} == {*files, "link.toml", "empty"}
+    assert {name: (folder / name).read_bytes() for name in files} == files
+    snapshot("usage", str(transcript))
 
 
 @pytest.mark.spark
@@ -161,11 +223,11 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("command", "how"),
     [
-        ("run demo", signal.SIGINT),
-        ("run demo", signal.SIGTERM),
-        ("fixtures", signal.SIGTERM),
-        ("experiment --preset latency", signal.SIGINT),
-        ("explore demo", signal.SIGINT),
+        pytest.param("run demo", signal.SIGINT, id="run by Ctrl-C"),
+        pytest.param("run demo", signal.SIGTERM, id="run by SIGTERM"),
+        pytest.param("fixtures", signal.SIGTERM, id="fixtures"),
+        pytest.param("experiment --preset latency", signal.SIGINT, id="experiment"),
+        pytest.param("explore demo", signal.SIGINT, id="explore"),
     ],
 )
 def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
@@ -228,17 +290,29 @@ def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
     assert digests[0] == digests[1]
 
 
-def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> None:
-    script = (
-        "import sys\nsys.argv = ['pubsub', '--help']\nfrom pubsub_emulator.cli.main import"
-        " main\ntry:\n    main()\nexcept SystemExit:\n    pass\nheavy = {'pyspark', 'pandas',"
-        " 'pyarrow', 'numpy', 'pydantic', 'rich', 'pathlib'} & set(sys.modules)\nheavy |= {name for"
-        " name in sys.modules if name.startswith('pubsub_emulator.cli.commands')}\nassert not"
-        " heavy, heavy\n"
-    )
-    done = python("-c", script)
-    for word in ("audit", "demo", "import-relay-proofs", "run", "Examples:", "pubsub demo"):
-        assert word in done.stdout
+HELP = """
+import sys
+before = set(sys.modules)  # what the installation itself has imported
+sys.argv = ["pubsub", "--help"]
+from pubsub_emulator.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+loaded = set(sys.modules) - before
+heavy = {"pyspark", "pandas", "pyarrow", "numpy", "pydantic", "rich", "pathlib"} & loaded
+heavy |= {name for name in loaded if name.startswith("pubsub_emulator.cli.commands")}
+assert not heavy, heavy
+"""
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = python("-c", HELP)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_help_of_every_command_of_the_emulator(snapshot: Snapshot) -> None:
+    snapshot("help", help_of(*COMMANDS))
 
 
 def test_the_version_is_the_packages(

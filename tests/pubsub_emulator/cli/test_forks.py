@@ -109,29 +109,6 @@ def test_a_node_continues_from_a_node(node: Served) -> None:
         assert forked.end() == 130
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("step", "node", "--fork", "no-such.json"), "no-such.json"),
-        (("step", "node", "--fork-para", "2000"), "--fork-para is PARA=SOURCE"),
-        (("step", "node", "--fork-para", "x=state.json"), "--fork-para is PARA=SOURCE"),
-        (
-            ("step", "--connect", "ws://127.0.0.1:1", "--fork", "state.json"),
-            "--fork cannot be given with --connect",
-        ),
-        (
-            ("serve", "--fork", "state.json", "--journal", "journal.jsonl"),
-            "--fork cannot be given with --journal",
-        ),
-        (("step", "node", "--fork", "http://127.0.0.1:1"), "http://127.0.0.1:1"),
-    ],
-)
-def test_what_cannot_be_forked_is_one_line(args: tuple[str, ...], words: str) -> None:
-    done = CliRunner().invoke(pubsub, args)
-    assert done.exit_code
-    assert words in f"{done.exception}{done.output}"
-
-
 def test_a_fork_of_a_parachain_that_the_network_has_not_is_refused(node: Served) -> None:
     done = CliRunner().invoke(pubsub, ["step", "node", "--fork-para", f"2999={node.url}2000"])
     assert "a fork of parachain 2999, which is not in this network" in str(done.exception)

@@ -4,12 +4,13 @@ code of a finding.
 
 import json
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.plumbing.command import TINY, pubsub
+from support.plumbing.snapshots import Snapshot
+from support.plumbing.transcript import Transcript
 
 from pubsub_emulator.cli import main as program
 from pubsub_emulator.cli.commands.evidence.run import _shown
@@ -56,17 +57,17 @@ def refused(
 @pytest.mark.parametrize(
     "text",
     [
-        DEEP,
-        "",
-        "null",
-        "[]",
-        "{}",
-        '{"a": ' * 50_000,
-        "1" * 5000,
-        "NaN",
-        '"\ud800"',
-        "\x00",
-        '{"format": 1}',
+        pytest.param(DEEP, id="deep lists"),
+        pytest.param("", id="nothing"),
+        pytest.param("null", id="null"),
+        pytest.param("[]", id="a list"),
+        pytest.param("{}", id="an empty object"),
+        pytest.param('{"a": ' * 50_000, id="deep objects"),
+        pytest.param("1" * 5000, id="a large number"),
+        pytest.param("NaN", id="NaN"),
+        pytest.param('"\ud800"', id="half a surrogate pair"),
+        pytest.param("\x00", id="a zero byte"),
+        pytest.param('{"format": 1}', id="another format"),
     ],
 )
 def test_no_json_however_odd_is_a_traceback(
@@ -82,11 +83,13 @@ def test_no_json_however_odd_is_a_traceback(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a = " + "[" * 20_000 + "]" * 20_000, "nest deeper than 64"),
-        ("a = " + "{a=" * 20_000 + "1" + "}" * 20_000, "nest deeper than 64"),
-        ("seed = " + "9" * 10_000, "not TOML"),
-        ("a = \x00", "theirs.toml"),
-        ("#" * 2_000_000, "longer than 1,048,576 bytes"),
+        pytest.param(f"a = {'[' * 20_000}{']' * 20_000}", "nest deeper than 64", id="deep lists"),
+        pytest.param(
+            f"a = {'{a=' * 20_000}1{'}' * 20_000}", "nest deeper than 64", id="deep tables"
+        ),
+        pytest.param(f"seed = {'9' * 10_000}", "not TOML", id="a large number"),
+        pytest.param("a = \x00", "theirs.toml", id="a zero byte"),
+        pytest.param("#" * 2_000_000, "longer than 1,048,576 bytes", id="a long file"),
     ],
 )
 def test_no_toml_however_odd_is_a_traceback(
@@ -101,25 +104,36 @@ def test_no_toml_however_odd_is_a_traceback(
 @pytest.mark.parametrize(
     ("before", "after", "complaint"),
     [
-        ("keys = 4", "keys = 4294967295", "publishers.1.keys: 4,294,967,295 keys up to here"),
-        ("paras = [1000]", f"paras = {list(range(1, 5000))}", "5,000 parachains"),
-        (
+        pytest.param(
+            "keys = 4",
+            "keys = 4294967295",
+            "publishers.1.keys: 4,294,967,295 keys up to here",
+            id="keys",
+        ),
+        pytest.param(
+            "paras = [1000]",
+            f"paras = {list(range(1, 5000))}",
+            "5,000 parachains",
+            id="parachains",
+        ),
+        pytest.param(
             'publishers = "all"',
             'publishers = "all", missing_keys = 4000000000',
             "subscribers.1.subscribe: 4,000,000,004",
+            id="missing keys",
         ),
-        (
+        pytest.param(
             "para = 3000",
             "para = 3000\nblocks_per_relay_block = 1000000",
             "1,000,000 blocks per turn",
+            id="blocks",
         ),
-        (
+        pytest.param(
             "para = 3000",
-            (
-                "para = 3000\nload = [{ first_block = 1, last_block = 1, downward_messages ="
-                " 4000000000 }]"
-            ),
+            "para = 3000\n"
+            "load = [{ first_block = 1, last_block = 1, downward_messages = 4000000000 }]",
             "subscribers.1.load.1.downward_messages",
+            id="messages",
         ),
     ],
 )
@@ -210,56 +224,49 @@ def changed(document: Any, place: tuple[Any, ...], value: object) -> Any:
     return document
 
 
-CASE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
-    (("seeds",), ["0x00"], "seeds"),
-    (("seeds",), [], "seeds"),
-    (("seeds",), 3, "seeds"),
-    (("budget",), "much", "budget"),
-    (("budget",), 1000, "budget"),
-    (("slot_now",), -1, "slot_now"),
-    (("slot_now",), True, "slot_now"),
-    (("relays",), [[1]], "relays"),
-    (("relays",), [[1, "0x00"]], "relays"),
-    (("root",), "0x", "root"),
-    (("state",), [], "state"),
-    (("state",), {}, "state"),
-    (("state",), {"0x3a6368696c645f73746f726167653a64656661756c743a00": "0x00"}, "child tries"),
-    (("parent",), "0x00", "parent"),
-    (("block",), "0x00", "block"),
-    (("proof",), ["0xzz"], "proof"),
-    (("label",), 1, "label"),
-    (("strategies",), [1], "strategies"),
-    (("expected",), None, "expected"),
-    (("shrunk",), [["Stuff", 1, 10**12]], "shrunk"),
-    (("shrunk",), [["SignWith", "0x00"]], "shrunk"),
-    (("shrunk",), [["Claim", "state_root", "0x00"]], "shrunk"),
-    (("shrunk",), [["AddSender", -1]], "shrunk"),
-    (("shrunk",), [["Explode", 1]], "shrunk"),
-    (("shrunk",), [["Claim", "author", "0x00"]], "shrunk"),
-    (("shrunk",), [["Insert", True, "0x00"]], "shrunk"),
-    (("steps",), [[]], "steps"),
-    (("steps",), [[["Drop"], "0x"]], "steps"),
-    (("steps",), [[{"Drop": 1}]], "steps"),
+CASE_CHANGES: list[tuple[str, object]] = [
+    ("seeds", ["0x00"]),
+    ("seeds", []),
+    ("seeds", 3),
+    ("budget", "much"),
+    ("budget", 1000),
+    ("slot_now", -1),
+    ("slot_now", True),
+    ("relays", [[1]]),
+    ("relays", [[1, "0x00"]]),
+    ("root", "0x"),
+    ("state", []),
+    ("state", {}),
+    ("state", {"0x3a6368696c645f73746f726167653a64656661756c743a00": "0x00"}),
+    ("parent", "0x00"),
+    ("block", "0x00"),
+    ("proof", ["0xzz"]),
+    ("label", 1),
+    ("strategies", [1]),
+    ("expected", None),
+    ("shrunk", [["Stuff", 1, 10**12]]),
+    ("shrunk", [["SignWith", "0x00"]]),
+    ("shrunk", [["Claim", "state_root", "0x00"]]),
+    ("shrunk", [["AddSender", -1]]),
+    ("shrunk", [["Explode", 1]]),
+    ("shrunk", [["Claim", "author", "0x00"]]),
+    ("shrunk", [["Insert", True, "0x00"]]),
+    ("steps", [[]]),
+    ("steps", [[["Drop"], "0x"]]),
+    ("steps", [[{"Drop": 1}]]),
 ]
 
 
-@pytest.mark.parametrize(("place", "value", "complaint"), CASE_CHANGES)
 def test_every_field_of_a_case_is_checked_before_it_is_used(
-    tmp_path: Path,
-    refused: Callable[..., str],
-    place: tuple[Any, ...],
-    value: object,
-    complaint: str,
+    transcript: Transcript, snapshot: Snapshot
 ) -> None:
-    path = tmp_path / "theirs.json"
-    path.write_text(
-        json.dumps(
-            changed(json.loads((CORPUS / "wrong-state-root.json").read_text()), place, value)
-        )
-    )
-    line = refused("replay", path)
-    assert complaint in line
-    assert str(path) in line
+    text = (CORPUS / "wrong-state-root.json").read_text()
+    path = transcript.folder / "theirs.json"
+    for field, value in CASE_CHANGES:
+        path.write_text(json.dumps({**json.loads(text), field: value}))
+        transcript.note(f"# {field} = {json.dumps(value)}")
+        transcript.refuse("pubsub replay theirs.json")
+    snapshot("bad-cases", str(transcript))
 
 
 def test_a_case_whose_state_makes_no_sense_is_no_surprise() -> None:
@@ -276,45 +283,33 @@ def test_a_case_whose_state_makes_no_sense_is_no_surprise() -> None:
             assert not any(verdict.startswith("!") for verdict in found), (key, value, found)
 
 
-@cache
-def fixture_text() -> str:
-    fixture, *_ = fixtures_of_case(read_case(CORPUS / "wrong-state-root.json"))
-    return fixture.model_dump_json()
-
-
-def fixture_document() -> Any:
-    return json.loads(fixture_text())
-
-
-FIXTURE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
-    (("relay", "number"), 0, "relay.number"),
-    (("relay", "number"), 2**40, "relay.number"),
-    (("relay", "storage_root"), "0x00", "relay.storage_root"),
-    (("relay", "slot_now"), -1, "relay.slot_now"),
-    (("candidate",), "0x00", "candidate"),
-    (("candidate",), "00", "candidate"),
-    (("parent_header",), "0x 00", "parent_header"),
-    (("pre_state",), [["0x01", "0x"], ["0x00", "0x"]], "ascend"),
-    (("pre_state",), [["0x3a6368696c645f73746f726167653a64656661756c743a00", "0x"]], "child tries"),
-    (("version",), 2, "version"),
-    (("chain",), "1000", "chain"),
-    (("expected", "cursor"), [1], "cursor"),
+FIXTURE_CHANGES: list[tuple[tuple[str, ...], object]] = [
+    (("relay", "number"), 0),
+    (("relay", "number"), 2**40),
+    (("relay", "storage_root"), "0x00"),
+    (("relay", "slot_now"), -1),
+    (("candidate",), "0x00"),
+    (("candidate",), "00"),
+    (("parent_header",), "0x 00"),
+    (("pre_state",), [["0x01", "0x"], ["0x00", "0x"]]),
+    (("pre_state",), [["0x3a6368696c645f73746f726167653a64656661756c743a00", "0x"]]),
+    (("version",), 2),
+    (("chain",), "1000"),
+    (("expected", "cursor"), [1]),
 ]
 
 
-@pytest.mark.parametrize(("place", "value", "complaint"), FIXTURE_CHANGES)
 def test_every_field_of_a_fixture_is_checked_before_it_is_used(
-    tmp_path: Path,
-    refused: Callable[..., str],
-    place: tuple[Any, ...],
-    value: object,
-    complaint: str,
+    transcript: Transcript, snapshot: Snapshot
 ) -> None:
-    path = tmp_path / "theirs.json"
-    path.write_text(json.dumps(changed(fixture_document(), place, value)))
-    line = refused("replay", path)
-    assert complaint in line
-    assert str(path) in line
+    fixture, *_ = fixtures_of_case(read_case(CORPUS / "wrong-state-root.json"))
+    text = fixture.model_dump_json()
+    path = transcript.folder / "theirs.json"
+    for place, value in FIXTURE_CHANGES:
+        path.write_text(json.dumps(changed(json.loads(text), place, value)))
+        transcript.note(f"# {'.'.join(place)} = {json.dumps(value)}")
+        transcript.refuse("pubsub replay theirs.json")
+    snapshot("bad-fixtures", str(transcript))
 
 
 # The readers themselves

@@ -13,8 +13,6 @@ from pubsub_emulator.cli.base.paths import NewFile
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.files.atomic import NOT_A_FILE, whole_file, write_whole, write_whole_bytes
 
-REQUEST = 'top = ["System.Number"]\n'
-
 
 def run(*words: str | Path) -> Result:
     return CliRunner().invoke(pubsub, list(map(str, words)))
@@ -24,44 +22,6 @@ def refused(*words: str | Path) -> str:
     result = run(*words)
     assert result.exit_code == 2, result.output
     return " ".join(result.output.split())
-
-
-@pytest.fixture
-def request_file(tmp_path: Path) -> Path:
-    file = tmp_path / "request.toml"
-    file.write_text(REQUEST)
-    return file
-
-
-def test_an_output_that_is_an_input_is_refused(request_file: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link.toml"
-    link.symlink_to(request_file)
-    for out in (request_file, link, tmp_path / "." / "request.toml"):
-        said = refused("prove", "node", "--request", request_file, "--out", out)
-        assert "named twice, for --request and for --out" in said
-    assert request_file.read_text() == REQUEST
-    same = tmp_path / "a.svg"
-    said = refused("prove", "node", "--top", "0x12", "--plot", same, "--out", same)
-    assert "named twice, for --plot and for --out" in said or "for --out and for --plot" in said
-    assert not same.exists()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("open-proof", "FILE", "--root", "0x" + "11" * 32, "--draw", "FILE"),
-        ("open-proof", "README.md", "--header", "FILE", "--draw", "FILE"),
-        ("explore", "FILE", "--out", "FILE"),
-        ("proof-snapshot", "FILE", "--out", "FILE"),
-        ("icrc72", "trace", "FILE", "--namespace", "a", "--event", "1", "--svg", "FILE"),
-    ],
-)
-def test_other_commands_do_not_replace_their_inputs_either(
-    words: tuple[str, ...], request_file: Path
-) -> None:
-    given = [str(request_file) if word == "FILE" else word for word in words]
-    assert "named twice" in refused(*given)
-    assert request_file.read_text() == REQUEST
 
 
 def commands(group: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -120,24 +80,3 @@ def test_an_error_names_the_file_and_not_its_temporary_place(tmp_path: Path) -> 
     with pytest.raises(FileNotFoundError) as caught, whole_file(wanted):
         pass
     assert str(caught.value).endswith(f"No such file or directory: '{wanted}'")
-
-
-@pytest.mark.parametrize("option", ["--out", "--plot"])
-def test_a_folder_that_is_missing_is_reported_before_any_work(option: str, tmp_path: Path) -> None:
-    place = tmp_path / "none" / "x.svg"
-    said = refused("prove", "no-such-scenario", "--top", "0x12", option, place)
-    assert f"{place}: there is no folder" in said
-    assert "no-such-scenario" not in said
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("prove", "node", "--top", "0x12", "--out", ""),
-        ("run", "node", "--out", ""),
-        ("audit", "", "--out", "x"),
-        ("export-state", "ws://127.0.0.1:1", ""),
-    ],
-)
-def test_an_empty_text_is_no_path(words: tuple[str, ...]) -> None:
-    assert "is empty" in refused(*words)

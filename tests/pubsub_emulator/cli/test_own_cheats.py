@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support.plumbing.command import TINY
 from support.plumbing.processes import program
+from support.plumbing.snapshots import Snapshot
+from support.plumbing.transcript import Transcript
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -118,72 +120,34 @@ def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("x = 1\n", "bad.py: defines no strategy"),
-        ("x = 1\nraise ValueError('no')\n", "bad.py, line 2: ValueError: no"),
-        ("import sys\nsys.exit(7)\n", "bad.py, line 2: SystemExit: 7"),
-        ("x = 1\ny = (\n", "bad.py, line 2: SyntaxError: '(' was never closed"),
-        (
-            CHEATS.replace("silence", "omit-node", 1),
-            "there is another strategy 'omit-node' already",
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_refused_with_the_place(
-    folder: Path, text: str, complaint: str
-) -> None:
-    (folder / "bad.py").write_text(text, encoding="utf-8")
-    refused = program("run", "silent.toml", "--cheats", "bad.py", "--out", "out", folder=folder)
-    assert refused.returncode == 2
-    assert complaint in refused.stderr
-    assert not (folder / "out").exists()
+BAD_FILES = {
+    "no strategy": "x = 1\n",
+    "an error": "x = 1\nraise ValueError('no')\n",
+    "a file that ends the program": "import sys\nsys.exit(7)\n",
+    "not Python": "x = 1\ny = (\n",
+    "a name that is taken": CHEATS.replace("silence", "omit-node", 1),
+}
+BAD_STRATEGIES = {
+    "an error": "return 1 // 0",
+    "an end of the program": "raise SystemExit(7)",
+    "a list": "return [Drop(b'')]",
+    "a step that is a number": "return (Drop(bytes(32)), 7)",
+    "a step that is a text": "return ('drop',)",
+    "a hash that is a text": "return (Drop('hello'),)",
+    "a hash that is too short": "return (Drop(b'hello'),)",
+}
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (
-            "    return 1 // 0",
-            "cheats.py, line 14: strategy 'silence': ZeroDivisionError: integer division",
-        ),
-        (
-            "    return [Drop(b'')]",
-            "cheats.py, line 7: strategy 'silence' returned list; a proposal is a tuple",
-        ),
-        (
-            "    return (Drop(bytes(32)), 7)",
-            "line 7: strategy 'silence' returned a tuple whose step 2 is an int;",
-        ),
-        (
-            "    return (Drop('hello'),)",
-            (
-                "step 1 is wrong: Drop: node_hash is 'hello', of type str, not bytes; a proposal is"
-                " a tuple"
-            ),
-        ),
-        ("    return (Drop(b'hello'),)", "step 1 is wrong: Drop: node_hash has 32 bytes;"),
-        ("    raise SystemExit(7)", "cheats.py, line 14: strategy 'silence': SystemExit: 7"),
-        (
-            "    return ('drop',)",
-            (
-                "cheats.py, line 7: strategy 'silence' returned a tuple whose step 1 is a str; a"
-                " proposal is a tuple"
-            ),
-        ),
-    ],
-)
-def test_a_failing_strategy_is_reported_with_its_place_and_the_session_continues(
-    tmp_path: Path, body: str, said: str
+def test_a_bad_file_or_strategy_is_refused_with_its_place(
+    folder: Path, transcript: Transcript, snapshot: Snapshot
 ) -> None:
-    (tmp_path / "cheats.py").write_text(CHEATS.split("    walked", maxsplit=1)[0] + body + "\n")
-    (tmp_path / "silent.toml").write_text(SCENARIO)
-    done = program("run", "silent.toml", "--cheats", "cheats.py", "--out", "out", folder=tmp_path)
-    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (
-        2,
-        True,
-        False,
-    ), done.stderr
-    assert len(done.stderr.strip().splitlines()[-1:]) == 1
-    assert not (tmp_path / "out").exists()
+    begins = CHEATS.split("    walked", maxsplit=1)[0]
+    files = BAD_FILES | {
+        f"a strategy with {case}": f"{begins}    {line}\n" for case, line in BAD_STRATEGIES.items()
+    }
+    for case, text in files.items():
+        (folder / "bad.py").write_text(text, encoding="utf-8")
+        transcript.note(f"# {case}")
+        transcript.refuse("pubsub run silent.toml --cheats bad.py --out out")
+        assert not (folder / "out").exists(), case
+    snapshot("bad-cheats", str(transcript))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support.plumbing.processes import environment, program
 from support.plumbing.served import Served
+from support.plumbing.snapshots import Snapshot
+from support.plumbing.transcript import Transcript
 from support.runtime.rules import CAP, SCENARIO
 
 
@@ -124,39 +126,29 @@ def test_sessions_and_nodes_are_drawn_by_their_rules(folder: Path) -> None:
         served.end()
 
 
-def test_the_lab_takes_rules(folder: Path) -> None:
+BAD_RULES = {
+    "an unknown rule": CAP.replace("lifetime(", "life("),
+    "too few arguments": CAP.replace("para, size, now", "para"),
+    "no rule at all": "x = 1\n",
+    "decode without encode": CAP.replace("lifetime(ttl, para, size, now)", "decode(data)"),
+    "not Python": "def lifetime(:\n",
+    "an error": CAP.replace("min(ttl or 3, 3)", "1 // 0"),
+    "a wrong type": CAP.replace("min(ttl or 3, 3)", "'3'"),
+    "a number that is too large": CAP.replace("min(ttl or 3, 3)", "1 << 32"),
+}
+
+
+def test_a_bad_file_of_rules_is_refused_with_its_place(
+    folder: Path, transcript: Transcript, snapshot: Snapshot
+) -> None:
+    for case, text in BAD_RULES.items():
+        (folder / "bad.py").write_text(text, encoding="utf-8")
+        transcript.note(f"# {case}")
+        transcript.refuse("pubsub run small.toml --rules bad.py --out out")
+        assert not (folder / "out").exists(), case
     (folder / "bad.py").write_text("x = 1\n", encoding="utf-8")
-    refused = program("lab", "small.toml", "--rules", "bad.py", "--no-open", folder=folder)
-    assert (refused.returncode, "the file has no rules" in refused.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (CAP.replace("lifetime(", "life("), "line 5: RulesError: unknown rule 'life'"),
-        (CAP.replace("para, size, now", "para"), "takes 4 arguments: ttl, para, size, now"),
-        ("x = 1\n", "the file has no rules"),
-        (
-            CAP.replace("lifetime(ttl, para, size, now)", "decode(data)"),
-            "`encode` and `decode` are replaced together",
-        ),
-        ("def lifetime(:\n", "line 1: SyntaxError"),
-        (CAP.replace("min(ttl or 3, 3)", "1 // 0"), "line 7: rule 'lifetime': ZeroDivisionError"),
-        (CAP.replace("min(ttl or 3, 3)", "'3'"), "rule 'lifetime' returned '3', not int"),
-        (
-            CAP.replace("min(ttl or 3, 3)", "1 << 32"),
-            "rule 'lifetime' returned 4294967296, which is not a u32",
-        ),
-    ],
-)
-def test_a_bad_file_of_rules_is_one_line_with_the_place(folder: Path, text: str, said: str) -> None:
-    (folder / "bad.py").write_text(text, encoding="utf-8")
-    run = program("run", "small.toml", "--rules", "bad.py", "--out", "out", folder=folder)
-    assert run.returncode == 2
-    last = run.stderr.strip().splitlines()[-1]
-    assert "bad.py" in last
-    assert said in last
-    assert not (folder / "out").exists()
+    transcript.refuse("pubsub lab small.toml --rules bad.py --no-open")
+    snapshot("bad-rules", str(transcript))
 
 
 def test_a_run_replaces_an_earlier_run_of_that_name_and_nothing_else(folder: Path) -> None:
@@ -210,9 +202,3 @@ def _until(process: "subprocess.Popen[str]", said: str, after: str = "") -> str:
         if said in line and after in heard:
             return heard
     pytest.fail(f"{said!r} was not said: {heard}")
-
-
-def test_targets_of_the_fuzzer_are_read_by_the_shipped_rules_alone(folder: Path) -> None:
-    refused = program("fuzz", "--target", "candidate", "--rules", "cap.py", folder=folder)
-    assert refused.returncode == 2
-    assert "--target reads files by the shipped rules and takes no --rules" in refused.stderr

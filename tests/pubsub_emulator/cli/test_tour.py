@@ -6,17 +6,22 @@ import shlex
 
 import pytest
 from click.testing import CliRunner
+from support.plumbing.snapshots import Snapshot
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory import tour
 
 
-def test_the_tour_comes_to_the_same_digest_twice_and_its_commands_exist() -> None:
+def test_the_tour_comes_to_the_same_digest_twice_and_its_commands_exist(
+    snapshot: Snapshot,
+) -> None:
     first, second = (CliRunner().invoke(pubsub, ["tour", "--json"]) for _ in range(2))
     assert first.exit_code == 0, f"{first.output} {first.exception}"
     assert first.stdout == second.stdout
     document = json.loads(first.stdout)
     assert [len(act["told"]) for act in document["acts"]] == [2] * 5
+    acts = ["\n".join((act["act"], *act["told"], act["next"])) for act in document["acts"]]
+    snapshot("tour", "\n\n".join(acts))
     for act in document["acts"]:
         for command in act["next"].split(", then "):
             name = shlex.split(command)[1:]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.plumbing.command import invoked
 from support.plumbing.processes import program, python
+from support.plumbing.snapshots import Snapshot
+from support.plumbing.transcript import Transcript
 from support.runtime.rules import CAP, SCENARIO
 
 import pubsub_emulator
@@ -46,13 +48,9 @@ def test_a_rule_is_compared_with_the_shipped_ones_to_the_first_difference(
     assert any("valid for" in line for line in done["first"]["cap"])
 
 
-def test_a_tolerance_exceeded_is_exit_code_1_and_one_kept_is_not(folder: Path) -> None:
-    asked = ("shipped", "cap.py", "--scenario", "small.toml", "--tolerance")
-    assert "beyond 5 %: " in _compare(folder, *asked, "5", code=1).stdout
-    _compare(folder, "small.toml", "small.toml", "--tolerance", "0")
-
-
-def test_folders_of_runs_histories_and_audits_are_compared(folder: Path) -> None:
+def test_folders_of_runs_histories_and_audits_are_compared(
+    folder: Path, transcript: Transcript, snapshot: Snapshot
+) -> None:
     for name, rules in (("a", ()), ("b", ("--rules", "cap.py"))):
         assert program("run", "small.toml", *rules, "--out", name, folder=folder).returncode == 0
         audited = program(
@@ -60,12 +58,12 @@ def test_folders_of_runs_histories_and_audits_are_compared(folder: Path) -> None
         )
         assert audited.returncode == 0
         (folder / name / "history").rename(folder / f"history-{name}")
-    assert "expiries" in _compare(folder, "a", "b").stdout
-    told = _compare(folder, "history-a", "history-b").stdout
-    assert "proof bytes" in told
-    assert "delivery: publisher 1000" in told
-    assert "proof bytes" in _compare(folder, "audit-a", "audit-b").stdout
-    assert "no figure differs" in _compare(folder, "a", "a").stdout
+    for compared in ("a b", "history-a history-b", "audit-a audit-b", "a a"):
+        transcript.run(f"pubsub compare {compared}")
+    by_rules = "pubsub compare shipped cap.py --scenario small.toml --tolerance"
+    transcript.run(f"{by_rules} 5", code=1)
+    transcript.run("pubsub compare small.toml small.toml --tolerance 0")
+    snapshot("compare", str(transcript))
 
 
 PROGRAM = """
@@ -105,21 +103,6 @@ def test_a_revision_is_run_as_committed_and_not_as_in_the_folder(
     )
     assert safe.returncode == 0, safe.stderr
     assert json.loads(safe.stdout)["figures"]["relay blocks"]["values"] == [7, 9]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("small.toml",), "give at least two sources to compare"),
-        (("small.toml", "nothing"), "nothing: not a run, history, audit"),
-        (("small.toml", "."), "neither a run"),
-        (("small.toml", "git:--help"), "not a revision"),
-    ],
-)
-def test_what_cannot_be_compared_is_one_line(
-    folder: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    assert said in _compare(folder, *arguments, code=2).stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Runs a command of `pubsub` in the process of the tests."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from support.plumbing.scenarios import scenario
@@ -50,3 +52,26 @@ def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 def invoked(*arguments: object) -> Result:
     """Return the result of a command, run without the handling of its errors."""
     return CliRunner().invoke(program, [str(each) for each in arguments])
+
+
+def help_of(*names: str) -> str:
+    """Return the help of some commands and of all commands below them, as one text."""
+    runner = CliRunner(env={"COLUMNS": "100"})
+    texts = []
+    for words in _with_commands_below([name.split() for name in names]):
+        done = runner.invoke(program, [*words, "--help"], prog_name="pubsub")
+        assert done.exit_code == 0, words
+        texts.append(f"$ {' '.join(('pubsub', *words, '--help'))}\n{done.stdout}")
+    return "\n".join(texts)
+
+
+def _with_commands_below(names: Iterable[list[str]]) -> Iterable[list[str]]:
+    """Yield the names of commands, each before the names of the commands below it."""
+    context = click.Context(program)
+    for words in names:
+        yield words
+        if len(words) != 1:  # the program itself, or a command of a group
+            continue
+        command = program.get_command(context, words[0])
+        if isinstance(command, click.Group):
+            yield from ([*words, name] for name in command.list_commands(context))

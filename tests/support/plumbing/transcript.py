@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,21 @@ _CHANGING: Final = (
     (re.compile(r"\b\d[\d,]*(\.\d+)? (ms|s|core seconds)\b"), r"N \2"),
 )
 """Patterns of ports, of the version, and of times with a unit, and what stands for them."""
+
+
+def _is_late(line: str) -> bool:
+    """Return whether a line shows the progress of work that takes long on this machine."""
+    return line.endswith(" so far")
+
+
+def normal(text: str, folder: Path) -> str:
+    """Replace the parts of a text that change from run to run. `folder` is the test's own."""
+    script = Path(sys.executable).with_name("pubsub")  # as hints name it if it is not on PATH
+    for path, word in ((folder, "FOLDER"), (script, "pubsub"), (ROOT, "CHECKOUT")):
+        text = text.replace(str(path), word)
+    for pattern, word in _CHANGING:
+        text = pattern.sub(word, text)
+    return text
 
 
 class Transcript:
@@ -47,7 +63,7 @@ class Transcript:
             NO_COLOR="1",
             **variables,
         )
-        errors = [f"! {error}".rstrip() for error in done.stderr.splitlines()]
+        errors = [f"! {error}" for error in done.stderr.splitlines() if not _is_late(error)]
         ending = [f"(exit code {done.returncode})"] if done.returncode else []
         shown = [f"$ {line}", *done.stdout.rstrip().splitlines(), *errors, *ending]
         self._parts.append("\n".join(shown))
@@ -55,10 +71,13 @@ class Transcript:
         return done
 
     def refuse(self, line: str, *, code: int = 2, **variables: str) -> None:
-        """Run a command line that has to be refused, in one line and without a traceback."""
+        """Run a command line that has to be refused.
+
+        It may print progress before the message. There is no traceback.
+        """
         done = self.run(line, code=code, **variables)
-        assert done.stdout == "", line
-        assert re.fullmatch(r"pubsub: [^\n]+\n", done.stderr), done.stderr
+        assert re.search(r"^pubsub: ", done.stderr, re.MULTILINE), self._parts[-1]
+        assert "Traceback" not in done.stderr, self._parts[-1]
 
     def note(self, text: str) -> None:
         """Add a text of the test's own, such as a file that a command has written."""
@@ -66,12 +85,7 @@ class Transcript:
 
     def __str__(self) -> str:
         """Return the whole text, with a word for each part that changes from run to run."""
-        text = "\n\n".join(self._parts)
-        for folder, word in ((self.folder, "FOLDER"), (ROOT, "CHECKOUT")):
-            text = text.replace(str(folder), word)
-        for pattern, word in _CHANGING:
-            text = pattern.sub(word, text)
-        return text + "\n"
+        return normal("\n\n".join(self._parts), self.folder) + "\n"
 
 
 @pytest.fixture
