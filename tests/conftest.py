@@ -7,9 +7,10 @@ A run needs the core, pytest and hypothesis. A fixture whose library is missing 
 import os
 from collections import Counter
 from collections.abc import Generator
+from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -88,17 +89,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+_LONGEST_ID: Final = 50
+"""Characters of one value in the id of a test."""
+
+
+def _has_an_order(val: object) -> bool:
+    """Return whether no set is in a value: its `repr` would differ between processes."""
+    if isinstance(val, list | tuple):
+        return all(map(_has_an_order, val))
+    if isinstance(val, dict):
+        return all(map(_has_an_order, val.values()))
+    if is_dataclass(val):
+        return all(_has_an_order(getattr(val, field.name)) for field in fields(val))
+    return not isinstance(val, set | frozenset)
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Name bytes and text in hexadecimal digits if pytest would escape them.
+    """Name a value by its text, or by its `repr` if it is a collection or a record.
+
+    pytest alone would name such values by their parameter and a number. Long names are cut. pytest
+    numbers names that are equal.
 
     pytest escapes the ids that it has made once more when tests are collected again in the same
-    process, as mutmut does. It does not find tests whose ids have a backslash then.
+    process, as mutmut does. It does not find tests whose ids have a backslash then. Bytes and text
+    that it would escape are named in hexadecimal digits.
     """
-    raw = val.encode("utf-8", "surrogatepass") if isinstance(val, str) else val
-    if not isinstance(raw, bytes):
+    if isinstance(val, str | bytes):
+        raw = val.encode("utf-8", "surrogatepass") if isinstance(val, str) else val
+        is_plain = all(32 <= byte < 127 and byte != ord("\\") for byte in raw)
+        name = raw.decode("ascii") if is_plain else raw.hex()
+    elif isinstance(val, list | tuple | dict) or (is_dataclass(val) and not isinstance(val, type)):
+        name = repr(val)
+        is_plain = name.isascii() and name.isprintable() and "\\" not in name
+        if not is_plain or " at 0x" in name or not _has_an_order(val):
+            return None
+    else:
         return None
-    is_plain = all(32 <= byte < 127 and byte != ord("\\") for byte in raw)
-    return None if is_plain else raw.hex()
+    return name if len(name) <= _LONGEST_ID else f"{name[: _LONGEST_ID - 2]}.."
 
 
 def pytest_configure(config: pytest.Config) -> None:
