@@ -335,24 +335,59 @@ def _with(**changes: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("method", "lie", "words"),
     [
-        ("eth_getLogs", _with(address="0x" + "11" * 20), "another contract"),
-        ("eth_getLogs", _with(topics=["0x" + "22" * 32] * 4), "another contract or event"),
-        ("eth_getLogs", _with(topics=[]), "another contract or event"),
-        ("eth_getLogs", _with(topics=["0x22"]), "at least 32 items"),
-        ("eth_getLogs", _with(data="0x"), "possible index and time"),
-        ("eth_getLogs", _with(data="0x" + "ff" * 96), "possible index and time"),
-        ("eth_getLogs", _with(data="0x1"), "eth_getLogs"),
-        ("eth_getLogs", _with(removed=True), "removed by a reorganisation"),
-        ("eth_getLogs", _with(blockNumber="0x99"), "of other blocks, or out of order"),
-        ("eth_getLogs", lambda logs: [*logs, *logs], "event 0 of the contract, not event 1"),
-        ("eth_getLogs", lambda _: "0x", "a valid tuple"),
-        ("eth_getBlockByNumber", lambda _: {"number": "0x1", "hash": "0x12"}, "at least 32 items"),
-        (
+        pytest.param(
+            "eth_getLogs",
+            _with(address="0x" + "11" * 20),
+            "another contract",
+            id="another contract",
+        ),
+        pytest.param(
+            "eth_getLogs",
+            _with(topics=["0x" + "22" * 32] * 4),
+            "another contract or event",
+            id="other topics",
+        ),
+        pytest.param("eth_getLogs", _with(topics=[]), "another contract or event", id="no topics"),
+        pytest.param(
+            "eth_getLogs", _with(topics=["0x22"]), "at least 32 items", id="a short topic"
+        ),
+        pytest.param("eth_getLogs", _with(data="0x"), "possible index and time", id="no data"),
+        pytest.param(
+            "eth_getLogs",
+            _with(data="0x" + "ff" * 96),
+            "possible index and time",
+            id="large numbers",
+        ),
+        pytest.param("eth_getLogs", _with(data="0x1"), "eth_getLogs", id="half a byte"),
+        pytest.param(
+            "eth_getLogs", _with(removed=True), "removed by a reorganisation", id="a removed log"
+        ),
+        pytest.param(
+            "eth_getLogs",
+            _with(blockNumber="0x99"),
+            "of other blocks, or out of order",
+            id="another block",
+        ),
+        pytest.param(
+            "eth_getLogs",
+            lambda logs: [*logs, *logs],
+            "event 0 of the contract, not event 1",
+            id="a log twice",
+        ),
+        pytest.param("eth_getLogs", lambda _: "0x", "a valid tuple", id="no list of logs"),
+        pytest.param(
+            "eth_getBlockByNumber",
+            lambda _: {"number": "0x1", "hash": "0x12"},
+            "at least 32 items",
+            id="a short hash",
+        ),
+        pytest.param(
             "eth_getBlockByNumber",
             lambda _: {"number": "0x" + "f" * 1000, "hash": "0x" + "00" * 32},
             "16 digits",
+            id="a long number",
         ),
-        ("eth_getBlockByNumber", lambda _: None, "no block latest"),
+        pytest.param("eth_getBlockByNumber", lambda _: None, "no block latest", id="no block"),
     ],
 )
 @played()

@@ -39,15 +39,31 @@ def test_pr_11_to_pr_42_hold_on_a_vector(check: Callable[[], None]) -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("long_form_dids", lambda case: case.update(well_formed=not case["well_formed"])),
-        ("signatures", lambda case: case.update(message=case["message"] + "00")),
-        ("objects", lambda case: case.update(atala_object_id="00" * 32)),
-        ("histories", lambda case: case["operations"].pop()),
-        ("histories", lambda case: case["state"]["dids"].popitem()),
-        ("histories", lambda case: case["matches"][0]["seq_nos"].pop()),
-        ("batches", lambda case: case.update(credential_hashes=["00" * 32])),
-        ("merkle", lambda case: case.update(root="00" * 32)),
-        ("normal_forms", lambda case: case["normal_form"].pop()),
+        pytest.param(
+            "long_form_dids",
+            lambda case: case.update(well_formed=not case["well_formed"]),
+            id="a long-form DID",
+        ),
+        pytest.param(
+            "signatures",
+            lambda case: case.update(message=case["message"] + "00"),
+            id="a signed message",
+        ),
+        pytest.param(
+            "objects", lambda case: case.update(atala_object_id="00" * 32), id="an object's id"
+        ),
+        pytest.param("histories", lambda case: case["operations"].pop(), id="an operation"),
+        pytest.param(
+            "histories", lambda case: case["state"]["dids"].popitem(), id="a DID of the state"
+        ),
+        pytest.param("histories", lambda case: case["matches"][0]["seq_nos"].pop(), id="a match"),
+        pytest.param(
+            "batches",
+            lambda case: case.update(credential_hashes=["00" * 32]),
+            id="a credential of a batch",
+        ),
+        pytest.param("merkle", lambda case: case.update(root="00" * 32), id="a Merkle root"),
+        pytest.param("normal_forms", lambda case: case["normal_form"].pop(), id="a normal form"),
     ],
 )
 def test_a_vector_that_states_otherwise_fails(

@@ -287,15 +287,25 @@ def test_each_form_of_value_is_decoded_and_encoded(
 @pytest.mark.parametrize(
     ("make", "digits"),
     [
-        (lambda t: t.add(m.Compact(t.primitive("u8"))), "0104"),
-        (lambda t: t.add(m.Compact(t.primitive("u32"))), "070000000001"),
-        (lambda t: t.add(m.Compact(t.primitive("u64"))), "17000000000000000001"),
-        (lambda t: t.add(m.Compact(t.struct((None, t.primitive("u32"))))), "0b000000000001"),
-        (lambda t: t.primitive("char"), "00d80000"),
-        (lambda t: t.primitive("char"), "00001100"),
-        (lambda t: t.primitive("str"), "04ff"),
-        (lambda t: bits(t, "u8", "Lsb0"), "1425"),
-        (lambda t: bits(t, "u8", "Lsb0"), "02000004"),
+        pytest.param(lambda t: t.add(m.Compact(t.primitive("u8"))), "0104", id="Compact of u8"),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.primitive("u32"))), "070000000001", id="Compact of u32"
+        ),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.primitive("u64"))),
+            "17000000000000000001",
+            id="Compact of u64",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.struct((None, t.primitive("u32"))))),
+            "0b000000000001",
+            id="Compact of a newtype",
+        ),
+        pytest.param(lambda t: t.primitive("char"), "00d80000", id="half a surrogate pair"),
+        pytest.param(lambda t: t.primitive("char"), "00001100", id="a character beyond Unicode"),
+        pytest.param(lambda t: t.primitive("str"), "04ff", id="text that is not UTF-8"),
+        pytest.param(lambda t: bits(t, "u8", "Lsb0"), "1425", id="a bit behind the last one"),
+        pytest.param(lambda t: bits(t, "u8", "Lsb0"), "02000004", id="a length beyond the bytes"),
     ],
 )
 def test_bytes_that_no_encoder_writes_are_refused(

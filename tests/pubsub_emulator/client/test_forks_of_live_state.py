@@ -223,16 +223,23 @@ def _between(upstream: str, alter: Alter) -> AbstractContextManager[str]:
 @pytest.mark.parametrize(
     ("method", "other", "words"),
     [
-        (
+        pytest.param(
             "state_getReadProof",
             lambda told: {"proof": [node[:-2] + "ff" for node in told["proof"]]},
             "lacks node",
+            id="altered nodes",
         ),
-        ("state_getReadProof", lambda _: None, "state_getReadProof: an object is expected"),
-        (
+        pytest.param(
+            "state_getReadProof",
+            lambda _: None,
+            "state_getReadProof: an object is expected",
+            id="no proof",
+        ),
+        pytest.param(
             "chain_getHeader",
             lambda told: {**told, "stateRoot": "0x" + "11" * 32},
             "has another hash",
+            id="another state root",
         ),
     ],
 )

@@ -82,13 +82,21 @@ def _statuses(result: AuditResult) -> dict[int, str]:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "bytes, not the"),
-        (lambda path: path.write_bytes(b""), "the file has 0 bytes"),
-        (lambda path: path.unlink(), "the file is missing"),
-        (lambda path: (path.unlink(), os.mkfifo(path)), "is not a regular file"),
-        (lambda path: (path.unlink(), path.mkdir()), "is not a regular file"),
-        (lambda path: flip(path, -20), "header or footer differ"),
-        (lambda path: flip(path, 0), "header or footer differ"),
+        pytest.param(
+            lambda path: path.write_bytes(path.read_bytes()[:-40]), "bytes, not the", id="cut off"
+        ),
+        pytest.param(lambda path: path.write_bytes(b""), "the file has 0 bytes", id="empty"),
+        pytest.param(lambda path: path.unlink(), "the file is missing", id="missing"),
+        pytest.param(
+            lambda path: (path.unlink(), os.mkfifo(path)), "is not a regular file", id="a pipe"
+        ),
+        pytest.param(
+            lambda path: (path.unlink(), path.mkdir()), "is not a regular file", id="a folder"
+        ),
+        pytest.param(
+            lambda path: flip(path, -20), "header or footer differ", id="an altered footer"
+        ),
+        pytest.param(lambda path: flip(path, 0), "header or footer differ", id="an altered header"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(
@@ -220,17 +228,19 @@ def test_an_unknown_schema_version_is_a_read_error(history: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda path: path.write_bytes(b"{"), "not JSON"),
-        (lambda path: path.write_bytes(b"[]"), "manifest format None"),
-        (
+        pytest.param(lambda path: path.write_bytes(b"{"), "not JSON", id="not JSON"),
+        pytest.param(lambda path: path.write_bytes(b"[]"), "manifest format None", id="a list"),
+        pytest.param(
             lambda path: path.write_bytes(
                 path.read_bytes().replace(b'"segment":1', b'"segment":3')
             ),
             "digest",
+            id="another segment",
         ),
-        (
+        pytest.param(
             lambda path: path.write_bytes(path.read_bytes().replace(b'"format":3', b'"format":9')),
             "format 9",
+            id="another format",
         ),
     ],
 )

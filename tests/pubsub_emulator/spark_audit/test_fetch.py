@@ -512,21 +512,36 @@ def _alter(base: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_cut_off, r"blocks\.jsonl\.gz: Compressed file ended"),
-        (_forget_metadata, "the folder metadata has no file of runtime recorded/2"),
-        (lambda base: _alter(base, '"height": 7', '"height": 8'), "block 7 is not in any chunk"),
-        (
+        pytest.param(_cut_off, r"blocks\.jsonl\.gz: Compressed file ended", id="cut off"),
+        pytest.param(
+            _forget_metadata,
+            "the folder metadata has no file of runtime recorded/2",
+            id="no metadata",
+        ),
+        pytest.param(
+            lambda base: _alter(base, '"height": 7', '"height": 8'),
+            "block 7 is not in any chunk",
+            id="a block twice",
+        ),
+        pytest.param(
             lambda base: _alter(base, '"height": 7', '"height": 77'),
             r":3: block 77 is in a chunk of blocks 5 to 11",
+            id="a block out of range",
         ),
-        (
+        pytest.param(
             lambda base: _alter(base, '"stateRoot": "0x', '"stateRoot": "0xff'),
             r":1: stateRoot has 33 bytes",
+            id="a long state root",
         ),
-        (lambda base: _alter(base, "runtimeVersion", "x"), r":1: no runtimeVersion"),
-        (
+        pytest.param(
+            lambda base: _alter(base, "runtimeVersion", "x"),
+            r":1: no runtimeVersion",
+            id="no version",
+        ),
+        pytest.param(
             lambda base: _alter(base, '{"height"', '["height"'),
             r":1: the line is not a block in JSON",
+            id="not a block",
         ),
     ],
 )

@@ -268,7 +268,12 @@ def test_a_publish_of_its_own_time_takes_it_beside_the_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrap", [SetErrorHandler, SetAppendix, lambda xcm: ExecuteWithOrigin(None, xcm)]
+    "wrap",
+    [
+        pytest.param(SetErrorHandler, id="SetErrorHandler"),
+        pytest.param(SetAppendix, id="SetAppendix"),
+        pytest.param(lambda xcm: ExecuteWithOrigin(None, xcm), id="ExecuteWithOrigin"),
+    ],
 )
 def test_what_may_run_here_is_weighed(wrap: type[SetAppendix]) -> None:
     """PS-21: a publish hidden in a handler is paid for before it can run."""

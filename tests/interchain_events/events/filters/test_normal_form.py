@@ -157,28 +157,38 @@ def test_ev_13_the_index_finds_what_a_scan_finds(
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Kind("Balances"), "Pallet.Event"),
-        (lambda: Kind("A.B; DROP TABLE log_rows"), "Pallet.Event"),
-        (lambda: Chain(-1), "para id"),
-        (lambda: Chain(True), "para id"),
-        (lambda: Field("a b", "=", 1), "letters"),
-        (lambda: Field('a"b', "=", 1), "letters"),
-        (lambda: Field((), "=", 1), "MAX_PATH"),
-        (lambda: Field("a." + "1" * 5_000, "=", 1), "MAX_INDEX"),
-        (lambda: Field(["a", -1], "=", 1), "MAX_INDEX"),
-        (lambda: Field(["a", True], "=", 1), "MAX_INDEX"),
-        (lambda: Field("a", "~", 1), "operator"),
-        (lambda: Field("a", "<", None), "orders"),
-        (lambda: Field("a", "prefix", 1), "prefix"),
-        (lambda: Field("a", "in", 1), "list"),
-        (lambda: Field("a", "in", [0] * 1001), "MAX_LIST"),
-        (lambda: Field("a", "=", 1.5), "float"),
-        (lambda: Field("a", "=", "x" * 5000), "MAX_TEXT"),
-        (lambda: Field("a", "=", "\x00"), "U\\+0000"),
-        (lambda: Field("a", "=", 2**600), "MAX_INTEGER_BITS"),
-        (lambda: check_limits([ANY] * (MAX_FILTERS + 1)), "MAX_FILTERS"),
-        (lambda: check_limits([OneOf(*[ANY] * 1000)]), "MAX_NODES"),
-        (lambda: check_limits([reduce(lambda part, _: Not(part), range(20), ANY)]), "MAX_DEPTH"),
+        pytest.param(lambda: Kind("Balances"), "Pallet.Event", id="a kind without an event"),
+        pytest.param(
+            lambda: Kind("A.B; DROP TABLE log_rows"), "Pallet.Event", id="a kind with a statement"
+        ),
+        pytest.param(lambda: Chain(-1), "para id", id="a negative chain"),
+        pytest.param(lambda: Chain(True), "para id", id="a chain that is a truth value"),
+        pytest.param(lambda: Field("a b", "=", 1), "letters", id="a blank"),
+        pytest.param(lambda: Field('a"b', "=", 1), "letters", id="a quotation mark"),
+        pytest.param(lambda: Field((), "=", 1), "MAX_PATH", id="an empty path"),
+        pytest.param(lambda: Field("a." + "1" * 5_000, "=", 1), "MAX_INDEX", id="a large index"),
+        pytest.param(lambda: Field(["a", -1], "=", 1), "MAX_INDEX", id="a negative index"),
+        pytest.param(
+            lambda: Field(["a", True], "=", 1), "MAX_INDEX", id="an index that is a truth value"
+        ),
+        pytest.param(lambda: Field("a", "~", 1), "operator", id="an unknown operator"),
+        pytest.param(lambda: Field("a", "<", None), "orders", id="an order of nothing"),
+        pytest.param(lambda: Field("a", "prefix", 1), "prefix", id="a prefix that is a number"),
+        pytest.param(lambda: Field("a", "in", 1), "list", id="a list that is a number"),
+        pytest.param(lambda: Field("a", "in", [0] * 1001), "MAX_LIST", id="a long list"),
+        pytest.param(lambda: Field("a", "=", 1.5), "float", id="a float"),
+        pytest.param(lambda: Field("a", "=", "x" * 5000), "MAX_TEXT", id="a long text"),
+        pytest.param(lambda: Field("a", "=", "\x00"), "U\\+0000", id="a zero byte"),
+        pytest.param(lambda: Field("a", "=", 2**600), "MAX_INTEGER_BITS", id="a large number"),
+        pytest.param(
+            lambda: check_limits([ANY] * (MAX_FILTERS + 1)), "MAX_FILTERS", id="many filters"
+        ),
+        pytest.param(lambda: check_limits([OneOf(*[ANY] * 1000)]), "MAX_NODES", id="many nodes"),
+        pytest.param(
+            lambda: check_limits([reduce(lambda part, _: Not(part), range(20), ANY)]),
+            "MAX_DEPTH",
+            id="deep filters",
+        ),
     ],
 )
 def test_ev_14_what_is_over_a_limit_is_refused_with_its_name(make: Json, words: str) -> None:
