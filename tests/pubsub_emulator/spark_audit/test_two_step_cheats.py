@@ -144,7 +144,7 @@ def test_the_farthest_seals_are_forgotten_first_and_reported_ones_last(
 
 
 @pytest.mark.parametrize("name", ["slot", "collator", "sealed"])
-def test_a_block_without_a_slot_an_author_or_a_seal_is_no_seal(name: str) -> None:
+def test_a_block_without_slot_author_or_seal_is_no_seal(name: str) -> None:
     memory = HabitMemory(Thresholds())
     rows = [_seal(at, 1000, 1000) | {name: None} for at in range(2)]
     assert list(_found(memory, rows)) == []
