@@ -189,6 +189,20 @@ def test_an_older_copy_is_noticed_by_each_process(store: CheckedStore, replica: 
     assert (one.loss(), other.loss()) == ("", "")
 
 
+def test_an_older_copy_is_noticed_by_all_also_within_one_millisecond(
+    store: CheckedStore, clock: Clock, replica: Make
+) -> None:
+    """The store's first epoch is as old as the last transaction of the process."""
+    one = replica("one")
+    clock.now -= 1
+    other = replica("other")
+    backup = store.copy()
+    clock.now -= 1
+    one.take()
+    store.restore(backup)
+    assert (one.loss(), other.loss()) == (OLDER, NOTICED)
+
+
 def test_a_copy_from_before_an_earlier_loss_counts_as_older(
     store: CheckedStore, replica: Make
 ) -> None:
@@ -249,8 +263,8 @@ def test_after_a_loss_nothing_is_published_before_the_logs_were_read(
     one.take()
     store.restore(backup)
     taken = one.take()
-    assert [effect.kind for effect in taken.entered.effects if isinstance(effect, Note)] == [
-        "store-lost"
+    assert [effect for effect in taken.entered.effects if isinstance(effect, Note)] == [
+        Note("store-lost", "store", "", OLDER)
     ]
     for name in "ab":
         assert store.read_row(rows.STATES, name) == LogState.REREAD
