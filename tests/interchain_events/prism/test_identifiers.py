@@ -10,6 +10,7 @@ from interchain_events.prism.core import messages as m
 from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.identifiers import (
     METHOD,
+    credential_hash,
     long_form,
     read_long_form,
     sha256,
@@ -77,6 +78,11 @@ def test_a_suffix_a_did_and_a_long_form_name_the_same(operation: bytes) -> None:
 def test_nothing_else_names_a_did(name: str) -> None:
     with pytest.raises(Undecodable):
         suffix_of(name)
+
+
+def test_pr_13_a_credential_is_known_by_its_content_and_signature() -> None:
+    assert credential_hash(b"a", b"\xff\xfe\xfd") == sha256(b"YQ.__79")
+    assert credential_hash(b"", b"b") == sha256(b".Yg")
 
 
 def spellings(operation: bytes) -> list[str]:

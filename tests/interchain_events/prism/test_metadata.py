@@ -220,6 +220,7 @@ def test_a_database_with_json_and_one_without_give_the_same(value: Any) -> None:
             [b"a"],
             {"c": [b"a"]},
             {"v": 2, "c": [b"a"]},
+            {"v": -3, "c": [b"a"]},
             {"v": "1", "c": [b"a"]},
             metadatum(bytes(MOST_OBJECT + 1)),
         ),
@@ -264,6 +265,8 @@ def test_values_nested_deeper_than_json_may_be_are_no_object(levels: int, found:
         *(
             cbor({LABEL: metadatum(b"ab")}) + b"\0",
             cbor({LABEL + 1: metadatum(b"ab")}),
+            cbor({-LABEL - 2: metadatum(b"ab")}),
+            cbor({-LABEL: metadatum(b"ab")}),
             b"\xa1" + cbor([1]) + cbor(1),
         ),
         *(

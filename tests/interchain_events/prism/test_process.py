@@ -16,7 +16,7 @@ from interchain_events.prism.core import messages as m
 from interchain_events.prism.core import signatures
 from interchain_events.prism.core.errors import Reason, Rejected
 from interchain_events.prism.core.ledger import MemoryLedger
-from interchain_events.prism.core.process import OperationType, Status
+from interchain_events.prism.core.process import OperationType, Status, effect, revoked_hashes
 from interchain_events.prism.core.well_formed import check
 from interchain_events.prism.core.wire import bytes_field
 from interchain_events.prism.make import Signed, deactivate_did, public_key, sign, sign_raw
@@ -309,6 +309,30 @@ def test_pr_21_check_6_and_pr_22_a_thief_does_nothing_in_anothers_name(
     ):
         found = judged(ledger, stolen)
         assert (found.reason, found.did_suffix) == (Reason.INVALID_SIGNATURE, None)
+
+
+def test_pr_25_only_operations_on_a_did_change_it() -> None:
+    made = create_did({"m": (m.Usage.MASTER_KEY, secret("m"))})
+    creation = m.decode(m.AtalaOperation, made.operation).operation
+    assert creation is not None
+    did = effect(None, creation, HASH)
+    assert effect(did, m.DeactivateDID(HASH, A), A.encode()[:32]).context == ()
+    others = (m.IssueCredentialBatch(), m.RevokeCredentials(), m.ProtocolVersionUpdate())
+    for before, operation in (
+        (None, m.UpdateDID(HASH, A)),
+        (None, m.DeactivateDID(HASH, A)),
+        *((did, other) for other in others),
+    ):
+        with pytest.raises(Rejected, match="UNKNOWN_DID"):
+            effect(before, operation, HASH)
+
+
+def test_pr_32_revoked_hashes_are_sorted_and_each_is_there_once(wallet: Wallet) -> None:
+    assert revoked_hashes(m.SignedAtalaOperation()) == ()
+    assert revoked_hashes(m.decode(m.SignedAtalaOperation, wallet.created.raw)) == ()
+    revocation = wallet.revoke(wallet.issue(HASH), b"b", b"c", b"a", b"b")
+    decoded = m.decode(m.SignedAtalaOperation, revocation.raw)
+    assert revoked_hashes(decoded) == (b"a", b"b", b"c")
 
 
 # PR-24

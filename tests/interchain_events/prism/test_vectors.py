@@ -220,6 +220,16 @@ def test_pr_12_der_without_two_whole_integers_has_no_numbers(raw: str) -> None:
     assert read_der(bytes.fromhex(raw)) is None
 
 
+def test_pr_12_der_is_one_short_sequence() -> None:
+    assert read_der(SIGNATURE) == (R, S)
+    assert read_der(b"\x31" + SIGNATURE[1:]) is None
+    assert read_der(SIGNATURE[:1] + bytes((SIGNATURE[1] + 1,)) + SIGNATURE[2:]) is None
+    assert read_der(write_der(1 << 300, 1)) == (1 << 300, 1)
+    assert read_der(write_der(1 << 300, 1 << 300)) is None
+    for size in range(8):
+        assert read_der(SIGNATURE[:size]) is None
+
+
 @pytest.mark.parametrize("number", [15, 122, 153, 356])
 def test_pr_12_only_zeros_before_a_coordinate_may_be_more_or_fewer(number: int) -> None:
     """x or y of these points begins with a zero, or with the letter X."""

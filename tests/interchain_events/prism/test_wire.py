@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interchain_events.prism.core import messages
@@ -113,6 +113,7 @@ def test_pr_20_any_bytes_decode_or_are_refused(
 
 
 @given(st.integers(0, 2**64 - 1))
+@example(2**64 - 1)
 def test_pr_20_an_enum_is_its_whole_varint(number: int) -> None:
     assert messages.decode(messages.PublicKey, varint_field(2, number)).usage == number
 
