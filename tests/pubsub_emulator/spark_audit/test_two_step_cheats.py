@@ -178,3 +178,38 @@ def test_runs_and_publishers_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     open_runs = list(memory.open_runs())
     lagging = [row for row in (*found, *open_runs) if row["code"] == "RelayParentLag"]
     assert len({row["collator"] for row in lagging}) == count
+
+
+def test_runs_go_on_after_a_memory_was_written_and_read() -> None:
+    """Lag, a standing relay parent, a full budget and hunger, with a cursor that jumps."""
+    limits = Thresholds(relay_lag=1, stalled_blocks=2, at_budget_blocks=2, starved_blocks=2)
+    rows = []
+    for at in range(12):
+        row = _seal(at, at, at, author=at % 2)
+        row |= {"status": "included", "verdict": None, "relay_lag": at % 5, "stopped": at % 7 > 2}
+        row |= {"budget": 10, "used": 5, "expired_valid": 0, "relay_parent": at // 3}
+        cursor = None if at % 4 else b"here"
+        rows.append(row | {"cursor_before": b"here", "cursor_after": cursor})
+    met = {"publisher": 7, "resolved": False, "unchanged": False}
+
+    def told(memory: HabitMemory, part: list[Row]) -> list[Row]:
+        return list(memory.add(part, lambda _s, at: [met] if at == 3 else [], lambda *_: None))
+
+    memory = HabitMemory(limits)
+    whole = told(memory, rows)
+    codes = {row["code"] for row in (*whole, *memory.open_runs())}
+    assert codes == {
+        "RelayParentLag",
+        "StallingCollator",
+        "AlwaysAtBudget",
+        "Starvation",
+        "CursorJump",
+    }
+    other = HabitMemory(limits)
+    parts = []
+    for row in rows:
+        parts += told(other, [row])
+        other = HabitMemory.from_json(json.loads(json.dumps(other.to_json())), limits)
+    assert parts == whole
+    assert list(other.open_runs()) == list(memory.open_runs())
+    assert other.to_json() == memory.to_json()
