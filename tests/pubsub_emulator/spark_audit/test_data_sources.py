@@ -27,9 +27,9 @@ from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge import check
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.spark.context import LIGHT_JVM
-from pubsub_emulator.spark_audit.spark.sources import audit as audit_source
 from pubsub_emulator.spark_audit.spark.sources import register
 from pubsub_emulator.spark_audit.spark.sources.audit import AuditSource
 from pubsub_emulator.spark_audit.spark.sources.common import Source, SourceError
@@ -183,7 +183,7 @@ def test_findings_about_blocks_are_those_of_an_audit(
 def test_columns_of_manifests_alone_judge_nothing(
     history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_source, "check_chain", None)
+    monkeypatch.setattr(check, "check_chain", None)
     wanted = AuditSource({"path": str(history), "columns": "chain,segment,candidates"})
     found = rows(wanted)
     opened = History.open(history)

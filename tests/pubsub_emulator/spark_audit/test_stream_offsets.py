@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 from support.node.nodes import Running, serving_beside
-from support.plumbing.processes import PATIENCE
+from support.plumbing.processes import PATIENCE, python
 from support.spark_audit.audits import SUBSCRIBER, write_history
 
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.schema import BLOCKS
-from pubsub_emulator.spark_audit.spark.sources import audit as audit_source
+from pubsub_emulator.spark_audit.judge import check
 from pubsub_emulator.spark_audit.spark.sources.audit import AuditSource
 from pubsub_emulator.spark_audit.spark.sources.common import Source, SourceError
 from pubsub_emulator.spark_audit.spark.sources.history import HistorySource
@@ -151,13 +151,13 @@ def test_a_stream_judges_only_the_chains_that_it_is_asked_for(
     history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = []
-    real = audit_source.check_chain
+    real = check.check_chain
 
     def noted(task: Any, files: Any, shared: Any) -> Any:
         judged.append((task.network, files.chain, task.segment))
         return real(task, files, shared)
 
-    monkeypatch.setattr(audit_source, "check_chain", noted)
+    monkeypatch.setattr(check, "check_chain", noted)
     given = {"path": str(history), "network": "one", "chain": str(SUBSCRIBER), "from": "3"}
     (rows,) = _batches(AuditSource(given))
     # The history ends in the middle of the segment after the fourth one.
@@ -275,3 +275,14 @@ def test_batches_of_a_node_have_at_most_so_many_blocks(node: Running) -> None:
     cut = _batches(NodeSource({**options, "first": "2", "last": "6"}))
     assert [row["number"] for rows in cut for row in rows] == [2, 3, 4, 5, 6]
     assert NodeSource({**options, "first": "99"}).newest() == {"next": 99, "after": ""}
+
+
+@pytest.mark.parametrize("source", ["audit", "history"])
+def test_a_process_of_a_query_imports_only_its_own_source(source: str) -> None:
+    """Spark starts several for each query, and waits for one only ten seconds."""
+    code = (
+        f"import sys, pubsub_emulator.spark_audit.spark.sources.{source}\n"
+        "spared = ('aiohttp', 'pubsub_emulator.spark_audit.judge.check')\n"
+        "print(*(name for name in spared if name in sys.modules))"
+    )
+    assert python("-c", code).stdout == "\n"

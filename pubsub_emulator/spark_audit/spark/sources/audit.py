@@ -13,8 +13,6 @@ from pubsub_emulator.spark_audit.history.manifest import Commit
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
-from pubsub_emulator.spark_audit.judge.check import check_chain
-from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import Task, make_tasks
 from pubsub_emulator.spark_audit.spark.sources.common import (
     may_match,
@@ -88,6 +86,10 @@ class AuditSource(OfHistory):
             ]
             yield pa.Table.from_pylist(rows, schema=_KNOWN)
             return
+        # Only a process that judges blocks needs these modules, which take most of a second.
+        from pubsub_emulator.spark_audit.judge.check import check_chain  # noqa: PLC0415  # as above
+        from pubsub_emulator.spark_audit.judge.shared import Shared  # noqa: PLC0415  # as above
+
         shared = Shared.of(part)
         for files in part.chains:
             result = check_chain(part, files, shared)

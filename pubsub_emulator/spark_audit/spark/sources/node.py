@@ -14,8 +14,6 @@ from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
-from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource
 from pubsub_emulator.spark_audit.history.schema import I64_MAX
 from pubsub_emulator.spark_audit.spark.sources.common import (
     Offset,
@@ -278,6 +276,10 @@ class NodeSource(Source):
 
     async def _proofs(self, first: int, last: int, _begins: str, ends: str) -> list[Found]:
         """Return the rows of the table `proofs`. The last block must be `ends`."""
+        # No other table needs these modules, and each process would take half a second for them.
+        from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate  # noqa: PLC0415  # as above
+        from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource  # noqa: PLC0415  # as above
+
         async with Endpoints((self.url,), RequestRate()) as nodes:
             proofs = await NodeBlockSource("node", ParaId(0), nodes).blocks(
                 first, last, lambda _done: None
