@@ -29,7 +29,6 @@ from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge import check
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
-from pubsub_emulator.spark_audit.spark.context import LIGHT_JVM
 from pubsub_emulator.spark_audit.spark.sources import register
 from pubsub_emulator.spark_audit.spark.sources.audit import AuditSource
 from pubsub_emulator.spark_audit.spark.sources.common import Source, SourceError
@@ -350,9 +349,7 @@ def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_pa
         node.server.live.finish()
         writer.close()
         given = ("-c", PROGRAM, tmp_path / "history", node.urls[None], tmp_path / "out")
-        done = python(
-            *given, folder=tmp_path, PYSPARK_PYTHON=sys.executable, JDK_JAVA_OPTIONS=LIGHT_JVM
-        )
+        done = python(*given, folder=tmp_path, PYSPARK_PYTHON=sys.executable)
     assert done.returncode == 0, done.stderr[-4000:]
     module, _, told = done.stdout.strip().splitlines()[-1].partition(" ")
     assert module == "pyspark.sql.connect.session"

@@ -79,7 +79,7 @@ def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         "JAVA_HOME": str(find_java().home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         **{name: value for name, value in os.environ.items() if name.startswith("AWS_")},
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JDK_JAVA_OPTIONS": os.environ["JDK_JAVA_OPTIONS"],
     }
     package = "org.apache.spark.deploy"
     master = (

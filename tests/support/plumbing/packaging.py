@@ -43,7 +43,7 @@ Most of the time of a command is its start.
 
 
 def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
-    """Return all that a program prints, run without this process's Python settings.
+    """Return all that a program prints, run without this process's settings of Python and Java.
 
     Its exit code must be `code`.
     """
@@ -55,8 +55,12 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
 
 
 def _variables() -> dict[str, str]:
-    """Return this process's variables without those for Python."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    """Return this process's variables without those for Python and Java."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "JDK_JAVA_"))
+    }
     return {**variables, "PUBSUB_PURE": "1", "NO_COLOR": "1"}
 
 

@@ -3,6 +3,7 @@
 Streams on it.
 """
 
+import os
 from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql.connect.streaming import DataStreamWriter as ConnectWriter
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+# Sessions of users have Java's own settings, with which a short run takes a third more CPU: most of
+# its code is optimized and then not run again. Tests of those settings, and of installed packages,
+# have an environment of their own.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
