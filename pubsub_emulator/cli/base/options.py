@@ -222,9 +222,7 @@ own_cheats: Final = click.option(
     expose_value=False,
     callback=_load_cheats,
     metavar="FILE",
-    help=(
-        "Python file with strategies of your own, to be used by name; may be given repeatedly."
-    ),
+    help="Python file with strategies of your own, to be used by name; may be given repeatedly.",
 )
 
 

@@ -2,10 +2,8 @@
 told to.
 """
 
-import gc
 import http.server
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -27,25 +25,6 @@ from support.plumbing.transcript import Transcript
 from interchain_events.cli.commands.distributor import command
 from interchain_events.distributor.simulation.scenarios import SCENARIOS
 from interchain_events.distributor.simulation.stories import event_of
-
-
-@pytest.fixture(autouse=True)
-def process_as_before() -> Iterator[None]:
-    """Undo the changes to this process of a server that is refused while it starts.
-
-    Its log would otherwise hide the log records of later tests from `caplog`.
-    """
-    log = logging.getLogger("pubsub")
-    handlers = log.handlers[:]
-    level = log.level
-    propagates = log.propagate
-    threshold = gc.get_threshold()
-    yield
-    log.handlers[:] = handlers
-    log.setLevel(level)
-    log.propagate = propagates
-    gc.set_threshold(*threshold)
-    gc.unfreeze()
 
 
 def run(*arguments: str) -> tuple[int, str]:
