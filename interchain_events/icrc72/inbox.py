@@ -7,6 +7,7 @@ confirms those that they take.
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from itertools import islice, zip_longest
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -17,7 +18,15 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import GUARANTEED, ONE_WAY, SECOND, Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record
-from interchain_events.icrc72.memory import take_out
+from interchain_events.icrc72.memory import (
+    Shared,
+    nothing,
+    put,
+    put_all,
+    put_shared,
+    shared,
+    take_out,
+)
 from interchain_events.icrc72.messages import (
     EventNotification,
     PublicationRegistration,
@@ -50,11 +59,11 @@ class _Taker(Protocol):
 class InboxState:
     """The state of an inbox."""
 
-    valid: dict[Principal, None] = field(default_factory=dict)
+    valid: Mapping[Principal, None] = field(default_factory=nothing)
     """The valid broadcasters that are known."""
     valid_list: tuple[Principal, str] | None = None
     """The list canister and list of valid broadcasters; `None` if the orchestrator lists them."""
-    unknown: dict[Principal, None] = field(default_factory=dict)
+    unknown: Mapping[Principal, None] = field(default_factory=nothing)
     """Callers about which a list canister must be asked whether they are valid."""
     ask_next: int = 0
     """The round before which it does not ask again for valid broadcasters."""
@@ -62,17 +71,17 @@ class InboxState:
     """How many times it has asked since the last answer."""
     curious: bool = False
     """Whether it has to ask, because an unknown caller has called."""
-    registered: dict[str, None] = field(default_factory=dict)
+    registered: Mapping[str, None] = field(default_factory=nothing)
     """The roles whose system namespaces are registered."""
     handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
     """The id of the last system event of each namespace and source."""
-    confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
+    confirm: Mapping[Principal, Mapping[int, None]] = field(default_factory=nothing)
     """For each broadcaster, the notifications that have to be confirmed."""
-    confirmed: dict[Principal, int] = field(default_factory=dict)
+    confirmed: Mapping[Principal, int] = field(default_factory=nothing)
     """For each broadcaster, the round in which confirmations were last sent."""
     counts: dict[str, int] = field(default_factory=dict)
     """The counters of the statistics."""
-    recent: dict[int, int] = field(default_factory=dict)
+    recent: Mapping[int, int] = field(default_factory=nothing)
     """How many notifications were received in each of the last 100 rounds."""
 
 
@@ -89,7 +98,7 @@ class Inbox(Core):
         self.on_alert: dict[str, Told] = {}
         """The functions that apply system events, by role."""
         self.taker: _Taker | None = None
-        self._registering: dict[str, None] = {}
+        self._registering: Mapping[str, None] = nothing()
         """The roles whose registration is under way."""
         self._waiting = False
         """Whether a question about valid broadcasters is under way."""
@@ -116,7 +125,7 @@ class Inbox(Core):
     def resume(self, state: object) -> None:
         """Continue with a saved state. Calls that were under way have ended before the upgrade."""
         self.state = restored(state, InboxState)
-        self._registering.clear()
+        self._registering = nothing()
         self._waiting = False
 
     def wake(self, ctx: Context) -> None:
@@ -154,14 +163,14 @@ class Inbox(Core):
 
     def _register_role(self, ctx: Context, role: str) -> None:
         """Register a role for its system events. When it is registered, all cores may go on."""
-        self._registering[role] = None
+        self._registering = put(self._registering, role, None)
         item = PublicationRegistration(system_namespace(role, ctx.me), ())
 
         # The type is quoted, here and below, because otherwise each call would build it anew.
         def answered(ctx: Context, results: "Results[int] | None") -> None:
-            take_out(self._registering, role)
+            self._registering = take_out(self._registering, role)
             if methods.is_ok(results):
-                self.state.registered[role] = None
+                self.state.registered = put_shared(self.state.registered, role, None)
                 for core in self.role.cores:
                     core.wake(ctx)
 
@@ -183,7 +192,7 @@ class Inbox(Core):
         """
         self.state.curious = True
         if caller is not None and len(self.state.unknown) < self.settings.confirmations:
-            self.state.unknown[caller] = None
+            self.state.unknown = put(self.state.unknown, caller, None)
         if self._waiting or ctx.now < self.state.ask_next:
             return
         self.state.ask_next = ctx.now + min(
@@ -202,8 +211,8 @@ class Inbox(Core):
             self._note_answer(ctx)
             match valid:
                 case ("list", broadcasters):
-                    self.state.unknown.clear()
-                    self.state.valid.update(dict.fromkeys(broadcasters))
+                    self.state.unknown = nothing()
+                    self.state.valid = shared({**self.state.valid, **dict.fromkeys(broadcasters)})
                 case ("icrc75", valid_list):
                     self.state.valid_list = valid_list
                     self.state.curious = bool(self.state.unknown)
@@ -226,9 +235,9 @@ class Inbox(Core):
                 return
             self._note_answer(ctx)
             for caller, is_valid in zip(callers, answers, strict=True):
-                self.state.unknown.pop(caller, None)
+                self.state.unknown = take_out(self.state.unknown, caller)
                 if is_valid:
-                    self.state.valid[caller] = None
+                    self.state.valid = put_shared(self.state.valid, caller, None)
 
         items = tuple(methods.member(caller, name) for caller in callers)
         self.role.ask(ctx, canister, methods.IS_MEMBER, items, answered)
@@ -282,11 +291,11 @@ class Inbox(Core):
             self._ask_valid(ctx, caller)
             return 0
         recent = self.state.recent
-        recent[ctx.now] = recent.get(ctx.now, 0) + len(batch)
         outdated = [round_ for round_ in recent if round_ <= ctx.now - 100]
         for round_ in outdated:
-            del recent[round_]
-        to_confirm = self.state.confirm.setdefault(caller, {})
+            recent = take_out(recent, round_)
+        self.state.recent = put_shared(recent, ctx.now, recent.get(ctx.now, 0) + len(batch))
+        to_confirm = self.state.confirm.get(caller, nothing())
         confirmed = 0
         for note in batch:
             role = roles.get(note.namespace)
@@ -296,8 +305,9 @@ class Inbox(Core):
             elif self.taker is not None and not is_system(note.namespace):
                 taken = self.taker.take(ctx, caller, note)
             if taken:
-                to_confirm[note.notificationId] = None
+                to_confirm = put(to_confirm, note.notificationId, None)
                 confirmed += 1
+        self.state.confirm = put(self.state.confirm, caller, to_confirm)
         if self.taker is not None:
             self.taker.taken(ctx)
         self._confirm(ctx)
@@ -331,16 +341,28 @@ class Inbox(Core):
         """Confirm notifications by one-way calls, one to each broadcaster in a round."""
         for broadcaster, numbers in list(self.state.confirm.items()):
             if not numbers:
-                del self.state.confirm[broadcaster]
+                self.state.confirm = take_out(self.state.confirm, broadcaster)
                 continue
             if self.state.confirmed.get(broadcaster, -1) >= ctx.now:
                 continue
-            self.state.confirmed[broadcaster] = ctx.now
+            self.state.confirmed = put_shared(self.state.confirmed, broadcaster, ctx.now)
             batch = tuple(numbers)[: min(self.settings.confirmations, self.settings.batch_items)]
+            left = numbers
             for number in batch:
-                take_out(numbers, number)
+                left = take_out(left, number)
+            self._set_to_confirm(broadcaster, left)
             self.count("confirmations", len(batch))
             self.role.ask(ctx, broadcaster, methods.CONFIRM, batch, kind=ONE_WAY)
+
+    def _set_to_confirm(self, broadcaster: Principal, numbers: Mapping[int, None]) -> None:
+        """Set the notifications of a broadcaster that have to be confirmed.
+
+        Almost always there are none and no other broadcaster, in many inboxes at the same time.
+        """
+        if not numbers and len(self.state.confirm) == 1:
+            self.state.confirm = _none_from(broadcaster)
+        else:
+            self.state.confirm = put(self.state.confirm, broadcaster, numbers)
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
         """Answer `icrc72_get_subscriber_stats`."""
@@ -354,6 +376,12 @@ class Inbox(Core):
             count for round_, count in self.state.recent.items() if round_ > since
         )
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
+
+
+@lru_cache(maxsize=1 << 10)
+def _none_from(broadcaster: Principal) -> Mapping[Principal, Mapping[int, None]]:
+    """Return the notifications to confirm if there are none and only one broadcaster."""
+    return Shared({broadcaster: nothing()})
 
 
 class _Registrable(Protocol):
@@ -373,7 +401,7 @@ class Registering:
     """The registration of a canister's publications or subscriptions."""
 
     def __init__(self) -> None:
-        self.under_way: dict[str, None] = {}
+        self.under_way: Mapping[str, None] = nothing()
 
     def register(
         self,
@@ -392,12 +420,12 @@ class Registering:
         asked = dict(islice(lacking, inbox.settings.batch_items))
         if not asked:
             return
-        self.under_way.update(dict.fromkeys(asked))
+        self.under_way = put_all(self.under_way, dict.fromkeys(asked))
 
         def answered(ctx: Context, results: "Results[int] | None") -> None:
             answers = (results or ())[: len(asked)]
             for (name, item), result in zip_longest(asked.items(), answers):
-                take_out(self.under_way, name)
+                self.under_way = take_out(self.under_way, name)
                 match result:
                     case ("Ok", number):
                         item.id = number

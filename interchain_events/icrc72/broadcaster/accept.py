@@ -17,6 +17,7 @@ from interchain_events.icrc72.headers import Headers, read
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import put_shared, take_out
 from interchain_events.icrc72.messages import Err, Event, Ok, Result
 from interchain_events.icrc72.methods import err, generic, ok, refused, too_many
 from interchain_events.icrc72.namespaces import is_system, partition_of
@@ -347,7 +348,7 @@ class Acceptance(s.Part):
             note.chain = key
             note.prev = queue.prev.get(key)
             note.trusted = view.trusted
-            queue.prev[key] = event.eventId
+            queue.prev = put_shared(queue.prev, key, event.eventId)
             self.delivery.add(ctx, subscriber, note)
             self.delivery.count("notifications")
             self.delivery.figure(f"icrc72:publication:{view.id}:notifications")
@@ -369,7 +370,7 @@ class Acceptance(s.Part):
         for subscriber, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
             queue = self.delivery.queue_of(ctx, subscriber)
             if begins:
-                queue.prev.pop(key, None)
+                queue.prev = take_out(queue.prev, key)
             # A subscriber that is late may miss events before this one. Its chain begins with the
             # first event for which it is not late.
             if late and key not in queue.prev:

@@ -4,7 +4,7 @@ A system event names publications, subscribers and replays, but not their config
 asks the orchestrator for these, and `Assignments` then applies the event as a whole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar, cast
 
@@ -18,6 +18,7 @@ from interchain_events.icrc72.config import read_publication, read_subscription
 from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import nothing, take_out
 from interchain_events.icrc72.namespaces import is_system, system_namespace
 from interchain_events.icrc72.values import first
 
@@ -87,7 +88,7 @@ class Assignments(s.Part):
                 # A fact that is sent again ends a suspension (IC-45).
                 if fact in state.facts and who in state.queues:
                     state.queues[who].suspended = False
-                    state.queues[who].missed.clear()
+                    state.queues[who].missed = nothing()
             case f.RelayFact(namespace, target, who):
                 relay = state.relays.setdefault((namespace, target), s.Relay())
                 self._widen(relay, who, cast("f.Width", value))
@@ -139,9 +140,8 @@ class Assignments(s.Part):
         announcement = self.delivery.tell(ctx, delivered.subscriber, begun.data("subscriber"))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
-            window = queue.own.setdefault(number, s.Window())
             # The replay's own window must not overtake the announcement, which is in the main one.
-            window.waits = announcement
+            queue.window(number).waits = announcement
 
     def _handing(self, number: int) -> Principal | None:
         """Return the broadcaster that was assigned to relay a replay, or `None`.
@@ -217,10 +217,8 @@ class Assignments(s.Part):
                 del state.queues[who]
             return
         self.delivery.drop_where(who, queue, namespace)
-        for chains in (queue.prev, queue.missed):
-            for key in list(chains):
-                if key[0] == namespace:
-                    del chains[key]
+        queue.prev = _without(queue.prev, namespace)
+        queue.missed = _without(queue.missed, namespace)
 
     def _remove_replay(self, ctx: Context, number: int) -> None:
         """Stop delivering a replay, and inform the subscriber about its end (RP-6).
@@ -234,11 +232,19 @@ class Assignments(s.Part):
             return
         queue = self.state.queues[delivered.subscriber]
         if number in queue.lost:
-            del queue.lost[number]
+            queue.lost = take_out(queue.lost, number)
             return
         window = number if number in queue.own else 0
         ended = MemberAlert({}, (f.BegunFact(number),))
         self.delivery.tell(ctx, delivered.subscriber, ended.data("subscriber"), window=window)
+
+
+def _without(chains: Mapping[s.ChainKey, int], namespace: str) -> Mapping[s.ChainKey, int]:
+    """Return the chains of other namespaces."""
+    for key in list(chains):
+        if key[0] == namespace:
+            chains = take_out(chains, key)
+    return chains
 
 
 A = TypeVar("A")

@@ -59,8 +59,9 @@ class Relaying(Part):
 
     def drop(self, lane: Lane) -> None:
         """Give up the events that wait in a lane."""
-        while lane.queue:
-            self.delivery.release(lane.queue.popleft().stored)
+        for forward in lane.queue:
+            self.delivery.release(forward.stored)
+        lane.queue.clear()
 
     def pump(self, ctx: Context) -> None:
         """Send one batch from each lane that has no call under way and need not wait."""
@@ -98,12 +99,13 @@ class Relaying(Part):
             lane.busy = False
             answers = (results or ())[: len(batch)]
             accepted = 0
-            for result in answers:
+            for forward, result in zip(lane.queue, answers, strict=False):
                 if result is None or result.tag != "Ok":
                     break
-                self.delivery.release(lane.queue.popleft().stored)
+                self.delivery.release(forward.stored)
                 lane.tries = 0
                 accepted += 1
+            del lane.queue[:accepted]
             # There may be fewer answers than events. Events without an answer are sent again.
             if answers and accepted == len(answers):
                 lane.next = ctx.now

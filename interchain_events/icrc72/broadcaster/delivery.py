@@ -6,7 +6,6 @@ publications are sent by guaranteed calls, whose answers confirm them (IC-46).
 """
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,7 +17,7 @@ from interchain_events.icrc72.broadcaster.state import ChainKey, Forward, Note, 
 from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import take_out
+from interchain_events.icrc72.memory import Line, newest, put, take_out
 from interchain_events.icrc72.messages import Event, EventNotification
 from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
 from interchain_events.icrc72.namespaces import system_namespace
@@ -94,7 +93,7 @@ class Delivery(Part):
     def add(self, ctx: Context, who: Principal, note: Note, *, window: int = 0) -> None:
         """Queue a notification in a window: the main one (0), or that of an isolated replay."""
         queue = self.queue_of(ctx, who)
-        chosen = queue.main if not window else queue.own.setdefault(window, Window())
+        chosen = queue.window(window)
         # The silence of a subscriber is counted from the first notification that waits for it.
         if not self._anything(queue):
             queue.heard = ctx.now
@@ -179,10 +178,10 @@ class Delivery(Part):
         The subscriber is informed only about the first one. Its chain begins anew after the
         suspension.
         """
-        queue.prev.pop(chain, None)
+        queue.prev = take_out(queue.prev, chain)
         if chain in queue.missed and queue.missed[chain] <= event:
             return
-        queue.missed[chain] = event
+        queue.missed = put(queue.missed, chain, event)
         namespace, _, _ = chain
         error = Trouble(subscription, keys.SUSPENDED, namespace, event)
         self.tell(ctx, who, MemberAlert({}, (), (error,)).data("subscriber"))
@@ -285,14 +284,15 @@ class Delivery(Part):
         batch: list[Note] = []
         size = 0
         window.trusted = window.queue[0].trusted
-        while window.queue and len(batch) < most and window.queue[0].trusted == window.trusted:
-            note = window.queue[0]
+        for note in window.queue:
+            if len(batch) >= most or note.trusted != window.trusted:
+                break
             size += note.size + _OVERHEAD + len(note.filter or "")
             if batch and size > settings.batch_bytes:
                 break
-            batch.append(window.queue.popleft())
-        for note in batch:
             note.sent = ctx.time
+            batch.append(note)
+        del window.queue[: len(batch)]
         window.out = {note.id: note for note in batch}
         self._write(window)
         window.tries = 0
@@ -375,12 +375,11 @@ class Delivery(Part):
         self.figure(f"icrc72:subscriber:{who.text}:unconfirmed", len(window.out))
         for number, note in list(window.out.items()):
             self._finish(ctx, who, queue, number)
-            queue.once[number] = note
+            queue.once = put(queue.once, number, note)
             self.state.pending[number] = who
-        while len(queue.once) > self.settings.repeated:
-            oldest = next(iter(queue.once))
+        for oldest in islice(queue.once, max(len(queue.once) - self.settings.repeated, 0)):
             self.state.pending.pop(oldest, None)
-            del queue.once[oldest]
+        queue.once = newest(queue.once, self.settings.repeated)
         return True
 
     def _notification(self, note: Note) -> EventNotification:
@@ -428,8 +427,9 @@ class Delivery(Part):
             return "Unauthorized"
         queue = self.state.queues[who]
         # Its batch may have been finished without confirmations, see `_taken_as_done`.
-        note = queue.once.pop(number, None)
+        note = queue.once.get(number)
         if note is not None:
+            queue.once = take_out(queue.once, number)
             del self.state.pending[number]
         else:
             note = self._finish(ctx, who, queue, number)
@@ -453,9 +453,10 @@ class Delivery(Part):
         Returns `None` if no batch has it. Windows that waited for it may send now.
         """
         for replay, window in self._windows(queue):
-            note = take_out(window.out, number)
+            note = window.out.get(number)
             if note is None:
                 continue
+            window.out = take_out(window.out, number)
             self._done(queue, note)
             queue.heard = ctx.now
             for other, waiting in list(queue.own.items()):
@@ -478,7 +479,8 @@ class Delivery(Part):
         if window.queue:
             self._enlist(Spot(who, replay), window)
         elif replay:
-            del self.state.queues[who].own[replay]
+            queue = self.state.queues[who]
+            queue.own = take_out(queue.own, replay)
 
     def _done(self, queue: Queue, note: Note) -> None:
         """Forget a notification that was taken out of its window."""
@@ -515,7 +517,7 @@ class Delivery(Part):
 
         for number, note in list(queue.once.items()):
             if is_dropped(note):
-                del queue.once[number]
+                queue.once = take_out(queue.once, number)
                 del self.state.pending[number]
         for note in self._take_out(who, queue, is_dropped):
             self._done(queue, note)
@@ -533,7 +535,7 @@ class Delivery(Part):
             window.out = {
                 number: note for number, note in window.out.items() if not is_dropped(note)
             }
-            window.queue = deque(note for note in window.queue if not is_dropped(note))
+            window.queue = Line(note for note in window.queue if not is_dropped(note))
             if window.out:
                 self._write(window)
             else:
@@ -558,7 +560,7 @@ class Delivery(Part):
         for note in sorted(lost, key=lambda note: note.order):
             self._done(queue, note)
             if note.replay:
-                queue.lost[note.replay] = None
+                queue.lost = put(queue.lost, note.replay, None)
             elif note.chain is not None:
                 self.miss(ctx, who, queue, note.chain, note.event_id, note.subscription)
 

@@ -3,13 +3,14 @@
 These records are saved in upgrades.
 """
 
-from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from interchain_events.icrc72.facts import Fact, FactValue, Width
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
+from interchain_events.icrc72.memory import Line, nothing, put
 from interchain_events.icrc72.messages import Event
 from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import Settings
@@ -110,9 +111,9 @@ class Note:
 class Window:
     """A queue of notifications, of which one batch at a time is under way."""
 
-    queue: deque[Note] = field(default_factory=deque)
+    queue: Line[Note] = field(default_factory=Line)
     """The notifications that wait."""
-    out: dict[int, Note] = field(default_factory=dict)
+    out: Mapping[int, Note] = field(default_factory=nothing)
     """The notifications of the batch that are not confirmed."""
     message: bytes = b""
     """The encoded batch."""
@@ -135,20 +136,20 @@ class Queue:
     """The queued notifications of a subscriber."""
 
     main: Window = field(default_factory=Window)
-    own: dict[int, Window] = field(default_factory=dict)
+    own: Mapping[int, Window] = field(default_factory=nothing)
     """The windows of isolated replays by id (RP-9)."""
     confirms: bool = False
     """Whether the subscriber has ever confirmed a notification."""
-    once: dict[int, Note] = field(default_factory=dict)
+    once: Mapping[int, Note] = field(default_factory=nothing)
     """The last notifications that were received but not confirmed yet."""
     heard: int = 0
     """The round of the last confirmation, or in which the queue was last filled after being empty.
     """
     suspended: bool = False
     """Whether it gets no live events, because its queue was full or it was silent."""
-    missed: dict[ChainKey, int] = field(default_factory=dict)
+    missed: Mapping[ChainKey, int] = field(default_factory=nothing)
     """For each chain, the first event that the suspended subscriber misses."""
-    prev: dict[ChainKey, int] = field(default_factory=dict)
+    prev: Mapping[ChainKey, int] = field(default_factory=nothing)
     """For each chain, the last event for which it was notified."""
     live: int = 0
     """How many notifications of live events are queued or under way."""
@@ -158,8 +159,18 @@ class Queue:
     replayed_bytes: int = 0
     system: int = 0
     """How many system events are queued or under way."""
-    lost: dict[int, None] = field(default_factory=dict)
+    lost: Mapping[int, None] = field(default_factory=nothing)
     """Replays of which notifications were dropped, so that they must not be reported as ended."""
+
+    def window(self, replay: int) -> Window:
+        """Return the main window (0), or that of an isolated replay, made when first needed."""
+        if not replay:
+            return self.main
+        window = self.own.get(replay)
+        if window is None:
+            window = Window()
+            self.own = put(self.own, replay, window)
+        return window
 
 
 @record
@@ -180,7 +191,7 @@ class Forward:
 class Lane:
     """The events of one chain, or one replay, that wait to be relayed."""
 
-    queue: deque[Forward] = field(default_factory=deque)
+    queue: Line[Forward] = field(default_factory=Line)
     prev: int | None = None
     """The last event that was put into the lane."""
     busy: bool = False

@@ -13,6 +13,7 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.inbox import Inbox
+from interchain_events.icrc72.memory import nothing
 from interchain_events.icrc72.messages import (
     Event,
     PublicationRegistration,
@@ -118,7 +119,7 @@ class _MuteInbox(Inbox):
 
     def _confirm(self, ctx: Context) -> None:
         if self.state.counts.get("notifications"):
-            self.state.confirm.clear()
+            self.state.confirm = nothing()
         super()._confirm(ctx)
 
 

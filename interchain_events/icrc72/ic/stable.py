@@ -1,12 +1,11 @@
 """Encoding of a canister's state as bytes, for upgrades and for comparison.
 
-A state consists of `None`, bools, integers, texts, bytes, principals, tuples, lists, deques, dicts,
+A state consists of `None`, bools, integers, texts, bytes, principals, tuples, lists, lines, dicts,
 sets and instances of registered dataclasses and named tuples. Each value has exactly one encoding:
 a tag byte, a LEB128 length or count, and the parts. Dicts keep their order, and sets are sorted.
 Values are trees: an object that occurs twice is written twice, and becomes two objects.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, TypeVar, cast, dataclass_transform
@@ -17,6 +16,7 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.candid.wire import Reader
 from interchain_events.icrc72.ic.errors import IcError
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import Line, Shared
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
@@ -137,8 +137,9 @@ _WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
     Principal: _tagged(b"P", _raw),
     tuple: _tagged(b"t", _all),
     list: _tagged(b"l", _all),
-    deque: _tagged(b"q", _all),
+    Line: _tagged(b"q", _all),
     dict: _tagged(b"d", _dict),
+    Shared: _tagged(b"d", _dict),
     set: _tagged(b"s", _set),
     frozenset: _tagged(b"f", _set),
 }
@@ -185,7 +186,7 @@ _READERS: Final[dict[bytes, Callable[[Reader], object]]] = {
     b"P": lambda reader: Principal(reader.take(reader.leb())),
     b"t": lambda reader: tuple(_parts(reader)),
     b"l": _parts,
-    b"q": lambda reader: deque(_parts(reader)),
+    b"q": lambda reader: Line(_parts(reader)),
     # A dict comprehension evaluates the key before the value, which is their order in the bytes.
     b"d": lambda reader: {_read(reader): _read(reader) for _ in range(reader.leb())},
     b"s": lambda reader: set(_parts(reader)),

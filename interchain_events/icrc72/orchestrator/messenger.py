@@ -24,7 +24,7 @@ from interchain_events.icrc72.facts import (
 )
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import take_out
+from interchain_events.icrc72.memory import put_all, take_out
 from interchain_events.icrc72.messages import Event, EventNotification, Results
 from interchain_events.icrc72.methods import HANDLE, PUBLISH
 from interchain_events.icrc72.namespaces import system_namespace
@@ -245,7 +245,7 @@ class Messenger(Part):
         if member.fresh or (member.alert is not None and member.alert.exit != exit_):
             member.fresh = False
             self._drop(member)
-            member.may.update(dict.fromkeys(member.holds))
+            member.may = put_all(member.may, dict.fromkeys(member.holds))
             member.holds = {}
         if member.alert is None and not self._compose_member(ctx, member, exit_):
             return
@@ -359,9 +359,9 @@ class Messenger(Part):
         if not adds and not removes and not errors:
             return False
         for fact in (*removes, *adds):
-            take_out(member.may, fact)
+            member.may = take_out(member.may, fact)
         for error in errors:
-            take_out(member.errors, error)
+            member.errors = take_out(member.errors, error)
         member.last_id += 1
         member.tries = 0
         member.next = 0
@@ -393,8 +393,8 @@ class Messenger(Part):
         if member.alert is not None:
             self.state.direct.pop(member.alert.notification, None)
             content = member.alert.content
-            member.errors.update(dict.fromkeys(content.errors))
-            member.may.update(dict.fromkeys((*content.adds, *content.removes)))
+            member.errors = put_all(member.errors, dict.fromkeys(content.errors))
+            member.may = put_all(member.may, dict.fromkeys((*content.adds, *content.removes)))
             member.alert = None
 
     def direct_confirmed(self, caller: Principal, notification: int) -> Confirmed:

@@ -20,6 +20,7 @@ from typing import Final, cast
 from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.ic.principal import Principal, subnet_of
+from interchain_events.icrc72.memory import put, take_out
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.orchestrator.state import (
     Broker,
@@ -98,10 +99,11 @@ class Planner:
             if member is not None:
                 member.fresh = True
                 self.state.restless[role, who] = None
+                error = f.Trouble(0, keys.NO_SUBNET)
                 if chosen is None:
-                    member.errors[f.Trouble(0, keys.NO_SUBNET)] = None
+                    member.errors = put(member.errors, error, None)
                 else:
-                    member.errors.pop(f.Trouble(0, keys.NO_SUBNET), None)
+                    member.errors = take_out(member.errors, error)
         for publication in self._publications_of(who):
             self.plan_pair(publication, who)
 
@@ -138,7 +140,8 @@ class Planner:
         if not entries:
             member = self.state.members.get(("publisher", who))
             if member is not None:
-                member.errors[f.Trouble(publication.id, keys.NO_SUBNET)] = None
+                error = f.Trouble(publication.id, keys.NO_SUBNET)
+                member.errors = put(member.errors, error, None)
                 self.state.restless["publisher", who] = None
         self.plan_publisher(publication, who)
         self.plan_all_pairs(publication)

@@ -11,6 +11,7 @@ from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import put
 from interchain_events.icrc72.methods import err, forbidden, generic, ok
 from interchain_events.icrc72.namespaces import check_namespace, is_system, matches
 from interchain_events.icrc72.orchestrator.access import Access, Question
@@ -119,7 +120,8 @@ class Publications(Part):
         code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
         member = self.state.members.get((role, who))
         if member is not None:
-            member.errors[Trouble(number, code, publication.namespace)] = None
+            error = Trouble(number, code, publication.namespace)
+            member.errors = put(member.errors, error, None)
             self.state.restless[role, who] = None
 
     def _find(self, identifier: m.Identifier) -> Publication | None:

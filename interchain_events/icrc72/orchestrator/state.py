@@ -3,6 +3,7 @@
 These records are saved in upgrades.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +27,7 @@ from interchain_events.icrc72.facts import (
 )
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
+from interchain_events.icrc72.memory import nothing
 from interchain_events.icrc72.messages import Event, StateName
 from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import Settings
@@ -249,9 +251,9 @@ class Member:
     """The facts that it should know, each with its value and the number of its causes."""
     holds: dict[MemberFact, MemberValue] = field(default_factory=dict)
     """The facts that it was informed about, with their values."""
-    may: dict[MemberFact, None] = field(default_factory=dict)
+    may: Mapping[MemberFact, None] = field(default_factory=nothing)
     """Facts that it may know or not, because a system event about them was given up."""
-    errors: dict[Trouble, None] = field(default_factory=dict)
+    errors: Mapping[Trouble, None] = field(default_factory=nothing)
     """Errors about which it has to be informed."""
     alert: SentToMember | None = None
     """The system event that is under way."""

@@ -11,6 +11,7 @@ from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import put
 from interchain_events.icrc72.methods import err, forbidden, generic, ok
 from interchain_events.icrc72.namespaces import (
     check_pattern,
@@ -184,7 +185,7 @@ class Subscriptions(Part):
         self.state.members[role, who] = member
         self.planner.assign_exit(who)
         if self.state.exits.get(who) is None:
-            member.errors[Trouble(0, keys.NO_SUBNET)] = None
+            member.errors = put(member.errors, Trouble(0, keys.NO_SUBNET), None)
         self.state.restless[role, who] = None
         self.planner.plan_member_exit(who)
         self._plan_member(role, who)

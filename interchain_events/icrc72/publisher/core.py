@@ -21,6 +21,7 @@ from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.inbox import Inbox, Registering, renew
+from interchain_events.icrc72.memory import nothing, put, take_out
 from interchain_events.icrc72.methods import (
     GET_PUBLICATIONS,
     PUBLISH,
@@ -91,7 +92,7 @@ class Publisher(Core):
         new_publications = self.state.mine
         self.state = restored(state, PublisherState)
         renew(new_publications, self.state.mine)
-        self._asking.under_way.clear()
+        self._asking.under_way = nothing()
         if self.archiving is not None:
             self.archiving.resume()
         for replay in self.state.replays.values():
@@ -297,12 +298,12 @@ class Publisher(Core):
         depends on its creator, and predecessors depend on its mode and partitions.
         """
         namespace = publication.namespace
-        self._asking.under_way[namespace] = None
+        self._asking.under_way = put(self._asking.under_way, namespace, None)
         slices = (m.by_namespace(namespace),)
         page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
         def answered(ctx: Context, infos: tuple[m.PublicationInfo, ...] | None) -> None:
-            self._asking.under_way.pop(namespace, None)
+            self._asking.under_way = take_out(self._asking.under_way, namespace)
             for info in infos or ():
                 if info.namespace == namespace:
                     config = read_publication(info.config)

@@ -23,7 +23,7 @@ from interchain_events.icrc72.ic.canister import STOPPING, Answer, Context
 from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.inbox import Inbox, Registering, renew
-from interchain_events.icrc72.memory import take_out
+from interchain_events.icrc72.memory import newest, nothing, put, take_out
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
 from interchain_events.icrc72.role import Core, Private, restored
@@ -85,8 +85,8 @@ class Subscriber(Core):
         new_wanted = self.state.wanted
         self.state = restored(state, SubscriberState)
         renew(new_wanted, self.state.wanted)
-        self._asking.under_way.clear()
-        self.state.called.clear()
+        self._asking.under_way = nothing()
+        self.state.called = nothing()
         self.repairs.resume()
 
     def wake(self, ctx: Context) -> None:
@@ -154,7 +154,7 @@ class Subscriber(Core):
             return True
         if self._held_back() >= self.settings.held:
             return False
-        chain.held[identifier] = HeldBack(notification, ctx.now)
+        chain.held = put(chain.held, identifier, HeldBack(notification, ctx.now))
         return True
 
     def taken(self, ctx: Context) -> None:
@@ -188,7 +188,7 @@ class Subscriber(Core):
         if replay not in state.own and not (state.ever_asked and replay in state.announced):
             self.inbox.count("unasked")
             return True
-        state.replayed[replay] = state.replayed.get(replay, 0) + 1
+        state.replayed = put(state.replayed, replay, state.replayed.get(replay, 0) + 1)
         current = state.current
         # `None` stands for the current replay's id before the orchestrator has answered.
         if current is not None and current.id in {None, replay}:
@@ -230,10 +230,10 @@ class Subscriber(Core):
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
         """Count an event as handled, and queue it for the handler."""
         state = self.state
-        chain.held.pop(notification.eventId, None)
+        chain.held = take_out(chain.held, notification.eventId)
         chain.handled.add(notification.eventId, notification.prevEventId, self.settings.ranges)
         state.last += 1
-        state.waiting[state.last] = notification
+        state.waiting = put(state.waiting, state.last, notification)
 
     def _note_if_late(self, ctx: Context, chain: Followed, identifier: int) -> None:
         """Note an event that was handled after later ones, because events between may be missing.
@@ -254,7 +254,7 @@ class Subscriber(Core):
             for identifier in sorted(chain.held):
                 notification = chain.held[identifier].notification
                 if identifier in chain.handled:
-                    del chain.held[identifier]
+                    chain.held = take_out(chain.held, identifier)
                     changed = True
                 elif self._in_order(notification, read(notification.headers).prev, chain):
                     self._handle(notification, chain)
@@ -309,7 +309,7 @@ class Subscriber(Core):
             if number not in self.state.called:
                 if len(self.state.called) >= self.settings.confirmations:
                     break
-                self.state.called[number] = None
+                self.state.called = put(self.state.called, number, None)
                 answered = partial(self._answered, number=number)
                 ctx.call(ctx.me, RUN, number.to_bytes(8, "big"), answered)
 
@@ -332,7 +332,7 @@ class Subscriber(Core):
         except Trap:
             self.handler.restore_data(before)
             raise
-        state.run[number] = None
+        state.run = put(state.run, number, None)
         ctx.reply(b"\1")
 
     def _answered(self, ctx: Context, answer: Answer, number: int) -> None:
@@ -341,14 +341,14 @@ class Subscriber(Core):
         A call that was rejected because the canister is stopping will be repeated.
         """
         state = self.state
-        take_out(state.called, number)
+        state.called = take_out(state.called, number)
         done = number in state.run
         if not done and not answer.ok and answer.message != STOPPING:
             self.inbox.count("handler_failures")
             done = True
         if done:
-            take_out(state.run, number)
-            take_out(state.waiting, number)
+            state.run = take_out(state.run, number)
+            state.waiting = take_out(state.waiting, number)
         # A stopping canister must not call itself again. After the next start, its timer does.
         if answer.message != STOPPING:
             self._hand_over(ctx)
@@ -360,20 +360,19 @@ class Subscriber(Core):
         self._apply_exits(alert)
         for fact in alert.removes:
             if isinstance(fact, BegunFact):
-                state.over[fact.replay] = None
+                state.over = put(state.over, fact.replay, None)
                 if state.current is not None and state.current.id == fact.replay:
                     state.current.over = True
         for fact in alert.adds:
             if isinstance(fact, BegunFact):
-                state.announced[fact.replay] = None
+                state.announced = put(state.announced, fact.replay, None)
         for error in alert.errors:
             state.errors.append(error)
             if error.code == keys.SUSPENDED and error.missed is not None:
                 self._suspended(error.id, error.namespace, error.missed)
         del state.errors[:-100]
-        for replays in (state.announced, state.over):
-            while len(replays) > self.settings.gaps:
-                del replays[next(iter(replays))]
+        state.announced = newest(state.announced, self.settings.gaps)
+        state.over = newest(state.over, self.settings.gaps)
         self.wake(ctx)
 
     def _apply_exits(self, alert: MemberAlert) -> None:
@@ -422,7 +421,7 @@ class Subscriber(Core):
         The system event does not name the source of the missed event. It is taken from the chain
         with the highest handled event before it.
         """
-        self.state.resuming[subscription] = None
+        self.state.resuming = put(self.state.resuming, subscription, None)
         low: int | None = None
         source: Principal | None = None
         for (chain_namespace, chain_source, _), chain in self.state.chains.items():

@@ -4,6 +4,7 @@ The subscriber first resumes suspended subscriptions, so that no more events are
 for replays of its gaps, one after the other, and checks whether each replay has closed its gap.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -12,6 +13,7 @@ from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import GUARANTEED, Context
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import newest, nothing, put, take_out
 from interchain_events.icrc72.methods import GET_REPLAYS, REGISTER_REPLAY, UPDATE_SUBSCRIPTION
 from interchain_events.icrc72.role import RoleCanister, earliest
 from interchain_events.icrc72.settings import Settings
@@ -33,7 +35,7 @@ class Repairs:
     orchestrator: Principal
     settings: Settings
     subscriber: _Follower
-    _asking: dict[str, None] = field(default_factory=dict)
+    _asking: Mapping[str, None] = field(default_factory=nothing)
     """The calls under way by name."""
 
     def resume(self) -> None:
@@ -43,8 +45,8 @@ class Repairs:
         again.
         """
         state = self.subscriber.state
-        self._asking.clear()
-        state.resuming.clear()
+        self._asking = nothing()
+        state.resuming = nothing()
         if state.current is not None:
             state.current.asking = False
             if state.current.id is None:
@@ -80,13 +82,14 @@ class Repairs:
     def _resume(self, ctx: Context, number: int) -> None:
         """End the suspension of a subscription, by setting `stopped` to false (IC-45f)."""
         name = f"resume {number}"
-        self._asking[name] = None
+        self._asking = put(self._asking, name, None)
 
         def answered(ctx: Context, results: m.Results[bool] | None) -> None:
-            self._asking.pop(name, None)
+            state = self.subscriber.state
+            self._asking = take_out(self._asking, name)
             if results is not None:
-                self.subscriber.state.resuming.pop(number, None)
-            self.subscriber.state.wait = ctx.now + 5
+                state.resuming = take_out(state.resuming, number)
+            state.wait = ctx.now + 5
 
         subscription: Variant[Literal["id"], int] = Variant("id", number)
         update = m.SubscriptionUpdate(subscription, (keys.STOPPED, boolean(False)))
@@ -159,10 +162,8 @@ class Repairs:
         state = self.subscriber.state
         current.id = number
         current.sign = ctx.now
-        state.own[number] = None
         # Only one replay is under way at a time, so old ones may be forgotten.
-        if len(state.own) > self.settings.gaps:
-            del state.own[next(iter(state.own))]
+        state.own = newest(put(state.own, number, None), self.settings.gaps)
         # Its end may have been reported before the orchestrator's answer arrived.
         current.over = number in state.over
 

@@ -4,12 +4,14 @@ It is saved in upgrades.
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.facts import ExitFact, Trouble
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
+from interchain_events.icrc72.memory import nothing
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.namespaces import matches
 from interchain_events.icrc72.values import Pairs, Value, option
@@ -51,6 +53,12 @@ class Ranges:
         If there are then more than `most` ranges, the two lowest are joined. Missing events between
         them are forgotten, which bounds the memory.
         """
+        if not self.first:
+            # Lists that are made with one item have no spare room, and most chains stay at one.
+            self.first = [identifier]
+            self.last = [identifier]
+            self.before = [prev]
+            return
         index = bisect_right(self.first, identifier)
         if prev is not None and index and self.last[index - 1] == prev:
             index -= 1
@@ -129,7 +137,7 @@ class Followed:
     """A chain, from its subscriber's point of view."""
 
     handled: Ranges = field(default_factory=Ranges)
-    held: dict[int, HeldBack] = field(default_factory=dict)
+    held: Mapping[int, HeldBack] = field(default_factory=nothing)
     """Events that wait for events before them, by id."""
     moved: bool = False
     """Whether the exit has changed, so that its first event may not be the first of the chain."""
@@ -196,11 +204,11 @@ class SubscriberState:
     """The subscriptions that are served, each with its exit."""
     moved: bool = False
     """Whether the exit has ever changed or restarted."""
-    waiting: dict[int, EventNotification] = field(default_factory=dict)
+    waiting: Mapping[int, EventNotification] = field(default_factory=nothing)
     """Events that wait for the handler, by a number that counts up."""
-    called: dict[int, None] = field(default_factory=dict)
+    called: Mapping[int, None] = field(default_factory=nothing)
     """The numbers in `waiting` for which a call of the canister to itself is under way."""
-    run: dict[int, None] = field(default_factory=dict)
+    run: Mapping[int, None] = field(default_factory=nothing)
     """The numbers in `waiting` whose events were handled, but whose calls are not yet answered."""
     last: int = 0
     """The last number in `waiting`."""
@@ -208,21 +216,21 @@ class SubscriberState:
     """Gaps that have to be closed."""
     current: GapReplay | None = None
     """The replay that is under way."""
-    own: dict[int, None] = field(default_factory=dict)
+    own: Mapping[int, None] = field(default_factory=nothing)
     """The last replays that it asked for."""
-    announced: dict[int, None] = field(default_factory=dict)
+    announced: Mapping[int, None] = field(default_factory=nothing)
     """The last replays whose beginning was announced by system events."""
-    over: dict[int, None] = field(default_factory=dict)
+    over: Mapping[int, None] = field(default_factory=nothing)
     """The last replays whose end was reported by system events."""
     ever_asked: bool = False
     """Whether it has ever asked for a replay."""
-    resuming: dict[int, None] = field(default_factory=dict)
+    resuming: Mapping[int, None] = field(default_factory=nothing)
     """Suspended subscriptions that have to be resumed."""
     wait: int = 0
     """The round before which it neither resumes nor asks for a replay."""
     errors: list[Trouble] = field(default_factory=list)
     """The last errors from system events."""
-    replayed: dict[int, int] = field(default_factory=dict)
+    replayed: Mapping[int, int] = field(default_factory=nothing)
     """How many events each replay has delivered."""
 
     def plain(self, namespace: str) -> bool:

@@ -211,7 +211,7 @@ def test_row_22_rp_10_an_announced_replay_is_handled_before_its_id_is_known(lab:
     lab.app(reader).subscriber.state.ever_asked = True
     lab.call(reader, "ask", b"1 6")
     lab.step(2)
-    lab.app(reader).subscriber.state.own.clear()
+    lab.app(reader).subscriber.state.own = {}
     lab.step(100)
     assert len(lab.app(reader).data) == 5
 
@@ -223,7 +223,7 @@ def test_rp_10_a_replay_that_nobody_asked_for_is_confirmed_not_handled(lab: Lab)
     lab.call(reader, "ask", b"1 6")
     for _ in range(100):
         lab.step()
-        lab.app(reader).subscriber.state.own.clear()
+        lab.app(reader).subscriber.state.own = {}
         lab.app(reader).subscriber.state.ever_asked = False
     assert lab.app(reader).data == []
     assert lab.app(reader).inbox.state.counts["unasked"] == 5

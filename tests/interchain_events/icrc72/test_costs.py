@@ -3,9 +3,10 @@
 Also the memory that a subscriber takes.
 """
 
-import sys
+import operator
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import fields, replace
 
 import pytest
@@ -17,8 +18,17 @@ from interchain_events.icrc72.ic.candid.carried import Message, plain
 from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.messaging import Recorder
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.ic.stable import encode
-from interchain_events.icrc72.memory import take_out
+from interchain_events.icrc72.ic.stable import decode, encode
+from interchain_events.icrc72.memory import (
+    Line,
+    Shared,
+    newest,
+    nothing,
+    put,
+    put_all,
+    put_shared,
+    take_out,
+)
 from interchain_events.icrc72.messages import Event
 from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH
 from interchain_events.icrc72.role import earliest
@@ -140,23 +150,67 @@ def test_a_timer_is_set_to_the_first_round_that_is_due(dues: list[int | None]) -
     assert len(asked) == (soon[0] + 1 if soon else len(dues))
 
 
-@given(st.dictionaries(st.integers(0, 9), st.integers()), st.lists(st.integers(0, 9)))
-def test_an_emptied_dict_gives_its_room_back(known: dict[int, int], keys: list[int]) -> None:
-    model = dict(known)
-    for key in keys:
-        assert take_out(known, key) == model.pop(key, None)
-        assert known == model
-        assert known or sys.getsizeof(known) == sys.getsizeof({})
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("put", "put_shared", "put_all", "take_out", "newest")),
+        st.integers(0, 9),
+        st.integers(),
+    )
+)
 
 
-def rooms(record: object) -> dict[str, int]:
-    """The sizes of the empty dicts in a record, by field."""
+@given(STEPS)
+def test_lazily_made_dicts_have_the_items_and_order_of_dicts(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    known: Mapping[int, int] = nothing()
+    model: dict[int, int] = {}
+    for step, key, value in steps:
+        match step:
+            case "put":
+                known = put(known, key, value)
+                model[key] = value
+            case "put_shared":
+                known = put_shared(known, key, value)
+                model[key] = value
+            case "put_all":
+                known = put_all(known, {key: value} if value % 2 else {})
+                model.update({key: value} if value % 2 else {})
+            case "take_out":
+                known = take_out(known, key)
+                model.pop(key, None)
+            case _:
+                known = newest(known, key)
+                for oldest in list(model)[: max(len(model) - key, 0)]:
+                    del model[oldest]
+        assert list(known.items()) == list(model.items())
+        assert known or known is nothing()
+        assert encode(known) == encode(model)
+    assert encode({"line": Line([1])}) == encode(decode(encode({"line": Line([1])})))
+
+
+def test_equal_shared_dicts_are_one_that_nobody_changes() -> None:
+    one: Mapping[str, int] = put_shared(nothing(), "a", 1)
+    assert put_shared(nothing(), "a", 1) is one
+    for change in (
+        lambda known: known.update(b=1),
+        lambda known: known.clear(),
+        lambda known: known.setdefault("b", 1),
+        lambda known: operator.setitem(known, "b", 1),
+        lambda known: operator.delitem(known, "a"),
+        lambda known: known.__ior__({"b": 1}),
+    ):
+        with pytest.raises(TypeError, match="shared"):
+            change(one)
+    assert (one, nothing()) == ({"a": 1}, {})
+    assert deepcopy(one) == one
+    assert type(deepcopy(one)) is Shared
+
+
+def empty(record: object) -> dict[str, Mapping[object, object]]:
+    """The empty dicts of a record, by field."""
     found = {each.name: getattr(record, each.name) for each in fields(record)}  # type: ignore[arg-type]  # a dataclass
-    return {
-        name: sys.getsizeof(value)
-        for name, value in found.items()
-        if type(value) is dict and not value
-    }
+    return {name: value for name, value in found.items() if isinstance(value, dict) and not value}
 
 
 def test_what_a_subscriber_has_handled_takes_no_more_room(lab: Lab) -> None:
@@ -170,6 +224,6 @@ def test_what_a_subscriber_has_handled_takes_no_more_room(lab: Lab) -> None:
         for each in lab.system.broadcasters
         if sink in (queues := lab.system.broadcaster(each).state.queues)
     ]
-    sizes = rooms(app.subscriber.state) | rooms(queue.main)
-    assert {"waiting", "called", "run", "out"} <= set(sizes)
-    assert set(sizes.values()) == {sys.getsizeof({})}
+    left = empty(app.subscriber.state) | empty(queue.main)
+    assert {"waiting", "called", "run", "out"} <= set(left)
+    assert all(value is nothing() for value in left.values())

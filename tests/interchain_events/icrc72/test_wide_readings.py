@@ -247,7 +247,7 @@ def test_s001_050_a_subscriber_reads_of_its_replays_in_either_namespace(role: st
     sink = lab.install(Sink, 0, subscriptions={NAME: {}})
     lab.step(60)
     app, broadcaster = lab.app(sink), lab.probe()
-    app.inbox.state.valid[broadcaster] = None
+    app.inbox.state.valid = {broadcaster: None}
     data = MemberAlert({BegunFact(7): broadcaster}, ()).data("subscriber")
     namespace = system_namespace(role, sink)
     note = EventNotification(

@@ -72,7 +72,8 @@ class Asker(App):
             """Keep the replay's number, or the refusal. Without results, the call was lost."""
             assert self.subscriber is not None
             if results is not None and results[0].tag == "Ok":
-                self.subscriber.state.own[results[0].value] = None
+                state = self.subscriber.state
+                state.own = {**state.own, results[0].value: None}
             elif results is not None:
                 self.data.append(results[0].value)
 

@@ -149,7 +149,7 @@ def handling(handle: Callable[[App, EventNotification], None]) -> Wrong:
 
 
 def _trust(app: App, honest: Any, ctx: Context, notifications: Any) -> Any:
-    app.inbox.state.valid[ctx.caller] = None
+    app.inbox.state.valid = {**app.inbox.state.valid, ctx.caller: None}
     return honest(ctx, notifications)
 
 
