@@ -8,7 +8,7 @@ returned.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from interchain_events.icrc72 import keys
@@ -18,6 +18,7 @@ from interchain_events.icrc72.filters import parse
 from interchain_events.icrc72.ic.errors import PrincipalError
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import stable
+from interchain_events.icrc72.memory import nothing
 from interchain_events.icrc72.services import MAP, type_codec
 from interchain_events.icrc72.settings import Settings
 
@@ -69,7 +70,7 @@ class PublicationConfig:
     """How many ids a replay may have."""
     max_concurrent: int | None = None
     """How many replays may run at once."""
-    others: dict[str, v.Value] = field(default_factory=dict)
+    others: Mapping[str, v.Value] = field(default_factory=nothing)
     """The keys that are not reserved."""
     memo: bytes | None = None
 
@@ -96,7 +97,7 @@ class PublisherConfig:
     """The price of each event, if it is another one than the publication's."""
     max_range: int | None = None
     """How many ids a replay may have, if it is another number than the publication's."""
-    others: dict[str, v.Value] = field(default_factory=dict)
+    others: Mapping[str, v.Value] = field(default_factory=nothing)
     """The keys that are not reserved."""
 
 
@@ -110,7 +111,7 @@ class SubscriptionConfig:
     filter: str | None = None
     stopped: bool = False
     """Whether no events are sent."""
-    others: dict[str, v.Value] = field(default_factory=dict)
+    others: Mapping[str, v.Value] = field(default_factory=nothing)
     """The keys that are not reserved."""
     memo: bytes | None = None
 
@@ -197,10 +198,21 @@ def new_subscription(
     subscriber: Principal, config: v.Pairs, memo: bytes | None = None
 ) -> SubscriptionConfig:
     """Return the configuration of a new subscription. Raises `ConfigError`."""
-    subscription = SubscriptionConfig((subscriber,), memo=memo)
+    subscription = _first_subscription(subscriber)
+    if memo is not None:
+        subscription = replace(subscription, memo=memo)
     for key, value in config:
         subscription = changed_subscription(subscription, key, value)
     return subscription
+
+
+@lru_cache(maxsize=1 << 10)
+def _first_subscription(subscriber: Principal) -> SubscriptionConfig:
+    """Return the configuration of a subscription without keys.
+
+    Most subscriptions have it, and a subscriber has at least two of them, which share it.
+    """
+    return SubscriptionConfig((subscriber,))
 
 
 def read_publication(config: v.Pairs) -> PublicationConfig:

@@ -38,12 +38,18 @@ from interchain_events.icrc72.role import Core, Handler, Query, restored
 from interchain_events.icrc72.settings import DEFAULTS, Settings
 from interchain_events.icrc72.values import Pairs, Value, nat
 
-Told = Callable[[Context, Principal, MemberAlert], None]
-"""Applies a system event: gets the context, its sender and its content."""
-
-
 _ROLES: Final = ("publisher", "subscriber")
 """The roles whose system namespaces are read."""
+
+
+class _Member(Protocol):
+    """A role of the canister that gets system events: publisher or subscriber."""
+
+    name: str
+    """The role."""
+
+    def told(self, ctx: Context, caller: Principal, alert: MemberAlert) -> None:
+        """Apply a system event, which `caller` sent."""
 
 
 class _Taker(Protocol):
@@ -95,8 +101,8 @@ class Inbox(Core):
         self.state = InboxState()
         self.orchestrator = orchestrator
         self.settings = settings
-        self.on_alert: dict[str, Told] = {}
-        """The functions that apply system events, by role."""
+        self.members: tuple[_Member, ...] = ()
+        """The roles that get system events."""
         self.taker: _Taker | None = None
         self._registering: Mapping[str, None] = nothing()
         """The roles whose registration is under way."""
@@ -143,8 +149,10 @@ class Inbox(Core):
         rounds: list[int] = []
         if state.curious and not self._waiting:
             rounds.append(state.ask_next)
-        if not self.on_alert.keys() <= state.registered.keys():
-            rounds.append(now + 5)
+        for member in self.members:
+            if member.name not in state.registered:
+                rounds.append(now + 5)
+                break
         return min(rounds) if rounds else None
 
     def count(self, name: str, more: int = 1) -> None:
@@ -157,7 +165,8 @@ class Inbox(Core):
 
     def _register(self, ctx: Context) -> None:
         """Register the roles that are not registered."""
-        for role in self.on_alert:
+        for member in self.members:
+            role = member.name
             if role not in self.state.registered and role not in self._registering:
                 self._register_role(ctx, role)
 
@@ -330,12 +339,17 @@ class Inbox(Core):
             self.count("unreadable")
             return False
         self.state.handled[key] = notification.eventId
-        if role in self.on_alert:
-            self.on_alert[role](ctx, ctx.caller, alert)
+        self._tell(ctx, role, alert)
         replays = alert.begun()
-        if role == "publisher" and replays is not None and "subscriber" in self.on_alert:
-            self.on_alert["subscriber"](ctx, ctx.caller, replays)
+        if role == "publisher" and replays is not None:
+            self._tell(ctx, "subscriber", replays)
         return True
+
+    def _tell(self, ctx: Context, role: str, alert: MemberAlert) -> None:
+        """Have a role apply a system event, if the canister has the role."""
+        for member in self.members:
+            if member.name == role:
+                member.told(ctx, ctx.caller, alert)
 
     def _confirm(self, ctx: Context) -> None:
         """Confirm notifications by one-way calls, one to each broadcaster in a round."""
@@ -399,6 +413,8 @@ _After = Callable[[Context], None]
 
 class Registering:
     """The registration of a canister's publications or subscriptions."""
+
+    __slots__ = ("under_way",)
 
     def __init__(self) -> None:
         self.under_way: Mapping[str, None] = nothing()

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from contextlib import suppress
 from functools import lru_cache
+from sys import intern
 from typing import Final
 
 from interchain_events.icrc72.errors import IdentifierError, NamespaceError
@@ -51,7 +52,8 @@ def system_role(name: str) -> str | None:
     Its principal is not parsed: it takes less time to compare the text with `system_namespace`.
     """
     match = _SYSTEM_OF.fullmatch(name)
-    return None if match is None else match[1]
+    # Interned, since the keys of all members contain it.
+    return None if match is None else intern(match[1])
 
 
 def system_owner(name: str) -> tuple[str, Principal] | None:

@@ -118,7 +118,7 @@ class RoleCanister(Canister):
         self.batch_items = 0
         self._woken: int | None = None
         """The round for which the timer is set."""
-        self.confirmers: list[Callable[[Context, int], Confirmed]] = []
+        self.confirmers: tuple[Callable[[Context, int], Confirmed], ...] = ()
         for core in self.cores:
             core.attach(self)
 
@@ -158,7 +158,7 @@ class RoleCanister(Canister):
 
         A call may confirm at most `batch_items` of them (IC-30a).
         """
-        self.confirmers.append(confirm)
+        self.confirmers = (*self.confirmers, confirm)
         self.batch_items = batch_items
 
     def offered(self) -> set[str]:

@@ -142,7 +142,7 @@ class Host:
     """How many times the code was changed."""
     cycles: int = 0
     controllers: tuple[Principal, ...] = ()
-    stopping: list[Call] = field(default_factory=list)
+    stopping: tuple[Call, ...] = ()
     """Calls to stop the canister, which are answered when it has stopped."""
 
 

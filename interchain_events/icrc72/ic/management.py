@@ -95,7 +95,7 @@ def _served(network: _Network, call: Call) -> Answer | None:
             host = _named(network, call)
             network.stop(host.id)
             if host.status != STOPPED:
-                host.stopping.append(call)
+                host.stopping = (*host.stopping, call)
                 return None
         case "start_canister":
             network.start(_named(network, call).id)

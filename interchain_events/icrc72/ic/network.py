@@ -623,7 +623,7 @@ class CanisterNetwork(Messaging):
             self._tell("stopped", 0, MANAGEMENT, host.id)
             for call in host.stopping:
                 self._respond(call, Answer(b"DIDL\0\0"))
-            host.stopping.clear()
+            host.stopping = ()
 
     def _install(self, host: Host) -> None:
         """Update the list of canisters with a heartbeat after a change of code."""

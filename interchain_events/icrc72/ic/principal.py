@@ -118,7 +118,8 @@ def canister_id(subnet: int, index: int) -> Principal:
     """
     if subnet < 0 or not 0 <= index < CANISTERS_OF_A_SUBNET:
         raise PrincipalError(f"subnet {subnet} has no canister number {index}")
-    return Principal((subnet * CANISTERS_OF_A_SUBNET + index).to_bytes(8, "big") + b"\x01\x01")
+    raw = (subnet * CANISTERS_OF_A_SUBNET + index).to_bytes(8, "big") + b"\x01\x01"
+    return shared_principal(raw)
 
 
 def subnet_of(principal: Principal) -> int | None:

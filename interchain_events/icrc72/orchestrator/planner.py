@@ -14,6 +14,7 @@ subscriptions that its exit may still serve.
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 from itertools import chain as chained
 from typing import Final, cast
 
@@ -44,6 +45,19 @@ _OF_MEMBERS: Final = (f.SubscriberFact, f.PublisherFact)
 def _load_of(fact: f.Fact) -> int:
     """Return what a fact adds to its broadcaster's load: 1 if it is about a member, else 0."""
     return 1 if isinstance(fact, _OF_MEMBERS) else 0
+
+
+# The plans of all subscribers that share a relay contain these two facts.
+
+
+@lru_cache(maxsize=1 << 10)
+def _relayer(namespace: str, entry: Principal) -> f.RelayerFact:
+    return f.RelayerFact(namespace, entry)
+
+
+@lru_cache(maxsize=1 << 10)
+def _relay(namespace: str, exit_: Principal, subscriber: Principal) -> f.RelayFact:
+    return f.RelayFact(namespace, exit_, subscriber)
 
 
 @dataclass(slots=True)
@@ -216,9 +230,8 @@ class Planner:
             key = f.EVERYBODY if widths == {f.WIDE} else who
             for entry in entries:
                 if entry != exit_:
-                    relayer = f.RelayerFact(namespace, entry)
-                    facts.append((exit_, relayer, publication.version))
-                    facts.append((entry, f.RelayFact(namespace, exit_, key), width))
+                    facts.append((exit_, _relayer(namespace, entry), publication.version))
+                    facts.append((entry, _relay(namespace, exit_, key), width))
         self._replace_facts(cause, facts)
         self._replace_member_facts(cause, alerts)
 

@@ -164,7 +164,7 @@ class Subscriptions(Part):
             number = state.last_subscription
             state.by_subscriber[who][namespace] = number
             state.subscriptions[number] = SubscriptionRecord(
-                number, namespace, who, c.SubscriptionConfig((who,))
+                number, namespace, who, c.new_subscription(who, ())
             )
         if role == "broadcaster":
             broker = state.brokers[who]

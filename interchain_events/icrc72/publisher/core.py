@@ -75,7 +75,7 @@ class Publisher(Core):
         self.orchestrator = inbox.orchestrator
         self.inbox = inbox
         self.settings = inbox.settings
-        inbox.on_alert["publisher"] = self._told
+        inbox.members = (*inbox.members, self)
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever accept, and with the reason."""
         self._asking = Registering()
@@ -425,7 +425,7 @@ class Publisher(Core):
         appended = [self.state.log[row] for row in rows if row < self.state.appended()]
         return [row.event for row in fitting(appended, lambda row: row.size, self.settings)]
 
-    def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
+    def told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         """Apply a system event: entries, errors, and replays that begin or end."""
         publications = {publication.id: publication for publication in self.state.mine.values()}
         for number, entries in alert.entries().items():

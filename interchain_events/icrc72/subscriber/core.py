@@ -68,7 +68,7 @@ class Subscriber(Core):
         self.orchestrator = inbox.orchestrator
         self.settings = inbox.settings
         self.repairs = Repairs(self.orchestrator, self.settings, self)
-        inbox.on_alert["subscriber"] = self._told
+        inbox.members = (*inbox.members, self)
         inbox.taker = self
         self._asking = Registering()
 
@@ -354,7 +354,7 @@ class Subscriber(Core):
             self._hand_over(ctx)
         self.role.rearm(ctx)
 
-    def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
+    def told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         """Apply a system event: exits, errors, and replays that begin or end."""
         state = self.state
         self._apply_exits(alert)

@@ -79,7 +79,7 @@ def everybody_may(app: App) -> None:
 
 def ends_early(app: App) -> None:
     """Replay only three events of a range without an end."""
-    honest = app.inbox.on_alert["publisher"]
+    honest = app.publisher.told
 
     def told(ctx: Context, caller: Principal, alert: Any) -> None:
         for fact, value in alert.adds.items():
@@ -87,7 +87,7 @@ def ends_early(app: App) -> None:
                 alert.adds[fact] = value._replace(end=value.start + 3)
         honest(ctx, caller, alert)
 
-    app.inbox.on_alert["publisher"] = told
+    app.publisher.told = told
 
 
 def only_once() -> Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]:
