@@ -10,7 +10,7 @@ from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Final, cast
 
-from interchain_events.icrc72.ic.candid.carried import Message
+from interchain_events.icrc72.ic.candid.carried import EncodedVariant, Message
 from interchain_events.icrc72.ic.candid.decode import Decoder
 from interchain_events.icrc72.ic.candid.did import Interface, Method, parse
 from interchain_events.icrc72.ic.candid.encode import Encoder
@@ -56,6 +56,7 @@ class Codec:
         self._small = len(self._encoder.header) + _SMALL
         self.decode = self._read if others else self._decoders[0].decode
         self.size = self._encoder.size
+        self.encoded = self._encoder.encoded
 
     def message(self, *values: object, proven: bool = False) -> bytes:
         """Return the message with these values.
@@ -174,6 +175,13 @@ VALUE: Final = "ICRC16"
 """The name of the type of ICRC16 values."""
 MAP: Final = "ICRC16Map"
 """The name of the type of ICRC16 maps."""
+
+
+def encoded(value: Value) -> EncodedVariant:
+    """Return an ICRC16 value with its encoding, for a value that several canisters send on."""
+    if isinstance(value, EncodedVariant):
+        return value
+    return type_codec("broadcaster", VALUE).encoded(value)
 
 
 def read_value(raw: bytes) -> Value:

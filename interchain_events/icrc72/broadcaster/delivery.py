@@ -22,7 +22,7 @@ from interchain_events.icrc72.messages import Event, EventNotification
 from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.role import Confirmed
-from interchain_events.icrc72.services import VALUE, type_codec
+from interchain_events.icrc72.services import encoded
 from interchain_events.icrc72.values import Value, array, blob, nat
 
 
@@ -131,7 +131,7 @@ class Delivery(Part):
         self.state.last_event += 1
         number = self.role.next_notification()
         order = (self.state.last_event, 0, 0)
-        size = type_codec("broadcaster", VALUE).size(data)
+        written = encoded(data)
         return Note(
             number,
             order,
@@ -139,8 +139,8 @@ class Delivery(Part):
             event_id=identifier,
             made=ctx.time,
             stored=0,
-            size=size,
-            data=data,
+            size=len(written.encoding),
+            data=written,
         )
 
     def live_full(self, queue: Queue) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, TypeVar, cast, dataclass_transform
 
-from interchain_events.icrc72.ic.candid.carried import Message
+from interchain_events.icrc72.ic.candid.carried import EncodedVariant, Message
 from interchain_events.icrc72.ic.candid.encode import leb128, sleb128
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.candid.wire import Reader
@@ -134,6 +134,7 @@ _WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
     str: _tagged(b"S", lambda value, out: _raw(value.encode(), out)),
     bytes: _tagged(b"B", _raw),
     Message: _tagged(b"B", _raw),
+    EncodedVariant: lambda value, out: _write(Variant(*value), out),
     Principal: _tagged(b"P", _raw),
     tuple: _tagged(b"t", _all),
     list: _tagged(b"l", _all),

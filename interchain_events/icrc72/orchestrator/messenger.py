@@ -37,7 +37,7 @@ from interchain_events.icrc72.orchestrator.state import (
     SentToMember,
 )
 from interchain_events.icrc72.role import Confirmed, earliest
-from interchain_events.icrc72.services import type_codec
+from interchain_events.icrc72.services import encoded, type_codec
 from interchain_events.icrc72.values import Value
 
 MemberKey = tuple[str, Principal]
@@ -369,7 +369,7 @@ class Messenger(Part):
         alert = SentToMember(member.last_id, content, exit_)
         member.alert = alert
         namespace = system_namespace(member.role, member.id)
-        data = content.data(member.role)
+        data = encoded(content.data(member.role))
         if exit_ is None:
             alert.notification = self.role.next_notification()
             alert.message = self._notification(ctx, alert.notification, alert.id, namespace, data)

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from support.icrc72.canister_apps import NAME, Lab, Sink, Source
 
 from interchain_events.icrc72.ic.candid.carried import Message, plain
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.messaging import Recorder
 from interchain_events.icrc72.ic.principal import Principal
@@ -32,9 +34,9 @@ from interchain_events.icrc72.memory import (
 from interchain_events.icrc72.messages import Event
 from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH
 from interchain_events.icrc72.role import earliest
-from interchain_events.icrc72.services import Codec, codec
+from interchain_events.icrc72.services import VALUE, Codec, codec, encoded, type_codec
 from interchain_events.icrc72.settings import DEFAULTS
-from interchain_events.icrc72.values import Value, nat, option
+from interchain_events.icrc72.values import Value, array, map_, nat, option, text
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,25 @@ def test_only_the_codec_that_made_a_message_takes_its_values() -> None:
     assert CONFIRM.value(plain(data)) == (1, 2)
     with pytest.raises(CandidError):
         HANDLE.value(data)
+
+
+def test_a_value_with_its_encoding_is_written_and_saved_like_one_without() -> None:
+    value = map_({"a": array([nat(1), text("two")])})
+    written = encoded(value)
+    assert written == value
+    assert encoded(written) is written
+    assert len(written.encoding) == type_codec("broadcaster", VALUE).size(value)
+    assert encode((written,)) == encode((value,))
+    event = Event(1, None, 1, namespace=NAME, data=value, source=Principal(b"a"), headers=None)
+    copied = event._replace(data=written)
+    assert plain(PUBLISH.argument((copied,))) == plain(PUBLISH.argument((event,)))
+    # Another type does not take the bytes, and a changed value has none.
+    other = Encoder(parse_types("(variant { Other; Map : vec record { text; reserved } })"))
+    assert other.encode(written) == other.encode(value)
+    changed = written._replace(value=())
+    assert type_codec("broadcaster", VALUE).encode(changed) == type_codec(
+        "broadcaster", VALUE
+    ).encode(map_({}))
 
 
 def test_an_upgrade_and_observers_see_only_the_bytes() -> None:

@@ -5,10 +5,11 @@ puts the same bytes before the values of every message.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from interchain_events.icrc72.ic.candid import types as t
+from interchain_events.icrc72.ic.candid.carried import EncodedVariant
 from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.principal import Principal
 
@@ -117,6 +118,16 @@ class Encoder:
             self._sized = value, len(self.written((value,))) - len(self.header)
         return self._sized[1]
 
+    def encoded(self, value: t.Variant[Any, Any]) -> EncodedVariant:
+        """Return a value with its encoding. Only for encoders of one variant type.
+
+        Raises `CandidError` like `encode`.
+        """
+        made = EncodedVariant(*value)
+        made.encoding = bytes(self.written((value,))[len(self.header) :])
+        made.table = self.header
+        return made
+
 
 class _Table:
     """A type table that is being built."""
@@ -190,7 +201,7 @@ def _writer(type_: t.Type, writers: dict[int, list[Write]]) -> Write:
         )
     elif isinstance(type_, t.Cases):
         cases: dict[str, tuple[bytes, Write]] = {}
-        write = _variant_writer(cases)
+        write = _variant_writer(type_, cases)
         cell.append(write)
         for number, case in enumerate(sorted(type_.fields, key=lambda field: field.id)):
             tag = bytearray()
@@ -261,24 +272,37 @@ def _record_writer(fields: list[tuple[int, Write]]) -> Write:
     return write
 
 
-def _variant_writer(cases: dict[str, tuple[bytes, Write]]) -> Write:
+def _variant_writer(type_: t.Cases, cases: dict[str, tuple[bytes, Write]]) -> Write:
     """Return the writer of a variant type.
 
     `cases` has, for each case by name, its position in the order of ids (in LEB128) and the writer
     of its value. A message contains the position and then the value.
     """
 
+    @cache
+    def header() -> bytes:
+        return Encoder((type_,)).header
+
+    def refused(value: object) -> CandidError:
+        return t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
+
     def write(value: object, out: bytearray) -> None:
         # Almost all values are `Variant`s, whose length is known.
-        if type(value) is t.Variant or (isinstance(value, tuple) and len(value) == 2):
+        if type(value) is t.Variant:
             name, inside = value
-            case = cases.get(name)
-            if case is not None:
-                tag, inner = case
-                out += tag
-                inner(inside, out)
-                return
-        raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
+        elif type(value) is EncodedVariant and value.table == header():
+            out += value.encoding
+            return
+        elif isinstance(value, tuple) and len(value) == 2:
+            name, inside = value
+        else:
+            raise refused(value)
+        case = cases.get(name)
+        if case is None:
+            raise refused(value)
+        tag, inner = case
+        out += tag
+        inner(inside, out)
 
     return write
 
