@@ -24,6 +24,7 @@ from interchain_events.icrc72.memory import (
     put,
     put_all,
     put_shared,
+    put_single,
     shared,
     take_out,
 )
@@ -79,7 +80,7 @@ class InboxState:
     """Whether it has to ask, because an unknown caller has called."""
     registered: Mapping[str, None] = field(default_factory=nothing)
     """The roles whose system namespaces are registered."""
-    handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
+    handled: Mapping[tuple[str, Principal], int] = field(default_factory=nothing)
     """The id of the last system event of each namespace and source."""
     confirm: Mapping[Principal, Mapping[int, None]] = field(default_factory=nothing)
     """For each broadcaster, the notifications that have to be confirmed."""
@@ -338,7 +339,7 @@ class Inbox(Core):
         except ConfigError:
             self.count("unreadable")
             return False
-        self.state.handled[key] = notification.eventId
+        self.state.handled = put_single(self.state.handled, key, notification.eventId)
         self._tell(ctx, role, alert)
         replays = alert.begun()
         if role == "publisher" and replays is not None:
@@ -413,8 +414,6 @@ _After = Callable[[Context], None]
 
 class Registering:
     """The registration of a canister's publications or subscriptions."""
-
-    __slots__ = ("under_way",)
 
     def __init__(self) -> None:
         self.under_way: Mapping[str, None] = nothing()

@@ -18,7 +18,7 @@ from interchain_events.icrc72.config import read_publication, read_subscription
 from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import nothing, take_out
+from interchain_events.icrc72.memory import nothing, put_single, take_out
 from interchain_events.icrc72.namespaces import is_system, system_namespace
 from interchain_events.icrc72.values import first
 
@@ -81,10 +81,11 @@ class Assignments(s.Part):
             case f.PublisherFact(namespace, who):
                 state.publishers.setdefault(namespace, {})[who] = None
             case f.SubscriberFact(namespace, who):
-                known = state.subscribers.setdefault(namespace, {})
+                known = state.subscribers.get(namespace, nothing())
                 if who not in known:
                     state.served[who] = state.served.get(who, 0) + 1
-                known[who] = pulled.subscriptions.get((namespace, who), ())
+                subscriptions = pulled.subscriptions.get((namespace, who), ())
+                state.subscribers[namespace] = put_single(known, who, subscriptions)
                 # A fact that is sent again ends a suspension (IC-45).
                 if fact in state.facts and who in state.queues:
                     state.queues[who].suspended = False
@@ -199,11 +200,13 @@ class Assignments(s.Part):
         Its queue is deleted with its system namespace, if it is not served in any other namespace.
         """
         state = self.state
-        served = state.subscribers.get(namespace, {})
+        served = state.subscribers.get(namespace, nothing())
         if who in served:
-            del served[who]
+            served = take_out(served, who)
             state.served[who] -= 1
-        if not served:
+        if served:
+            state.subscribers[namespace] = served
+        else:
             state.subscribers.pop(namespace, None)
         if not state.served.get(who):
             state.served.pop(who, None)

@@ -261,7 +261,7 @@ class BroadcasterState:
     """The publications by namespace."""
     publishers: dict[str, dict[Principal, None]] = field(default_factory=dict)
     """For each namespace, the publishers from which events are accepted."""
-    subscribers: dict[str, dict[Principal, Served]] = field(default_factory=dict)
+    subscribers: dict[str, Mapping[Principal, Served]] = field(default_factory=dict)
     """For each namespace, the subscribers that are notified."""
     served: dict[Principal, int] = field(default_factory=dict)
     """For each subscriber, the number of namespaces of which it is notified."""

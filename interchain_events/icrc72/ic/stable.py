@@ -6,7 +6,7 @@ a tag byte, a LEB128 length or count, and the parts. Dicts keep their order, and
 Values are trees: an object that occurs twice is written twice, and becomes two objects.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, TypeVar, cast, dataclass_transform
 
@@ -16,7 +16,7 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.candid.wire import Reader
 from interchain_events.icrc72.ic.errors import IcError
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import Line, Shared
+from interchain_events.icrc72.memory import Line, Shared, Single
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, b
     return tagged
 
 
-def _dict(value: dict[object, object], out: bytearray) -> None:
+def _dict(value: Mapping[object, object], out: bytearray) -> None:
     """Append a count and the encodings of each key and its value."""
     leb128(len(value), out)
     for key, part in value.items():
@@ -141,6 +141,7 @@ _WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
     Line: _tagged(b"q", _all),
     dict: _tagged(b"d", _dict),
     Shared: _tagged(b"d", _dict),
+    Single: _tagged(b"d", _dict),
     set: _tagged(b"s", _set),
     frozenset: _tagged(b"f", _set),
 }

@@ -24,7 +24,7 @@ from interchain_events.icrc72.facts import (
 )
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import put_all, take_out
+from interchain_events.icrc72.memory import nothing, put_all, put_single, take_out
 from interchain_events.icrc72.messages import Event, EventNotification, Results
 from interchain_events.icrc72.methods import HANDLE, PUBLISH
 from interchain_events.icrc72.namespaces import system_namespace
@@ -246,7 +246,7 @@ class Messenger(Part):
             member.fresh = False
             self._drop(member)
             member.may = put_all(member.may, dict.fromkeys(member.holds))
-            member.holds = {}
+            member.holds = nothing()
         if member.alert is None and not self._compose_member(ctx, member, exit_):
             return
         alert = member.alert
@@ -259,9 +259,10 @@ class Messenger(Part):
         if not alert.sent:
             # The member counts as informed from the first sending on.
             alert.sent = True
-            member.holds.update(alert.content.adds)
+            for fact, value in alert.content.adds.items():
+                member.holds = put_single(member.holds, fact, value)
             for fact in alert.content.removes:
-                member.holds.pop(fact, None)
+                member.holds = take_out(member.holds, fact)
                 # The publisher knows now that the replay has ended, so broadcasters may drop its
                 # facts.
                 if isinstance(fact, DueFact):

@@ -21,7 +21,7 @@ from typing import Final, cast
 from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.ic.principal import Principal, subnet_of
-from interchain_events.icrc72.memory import put, take_out
+from interchain_events.icrc72.memory import put, put_single, take_out
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.orchestrator.state import (
     Broker,
@@ -329,16 +329,17 @@ class Planner:
             if member is not None:
                 counted.append((key, fact))
                 _, count = member.want.get(fact, (value, 0))
-                member.want[fact] = value, count + 1
+                member.want = put_single(member.want, fact, (value, count + 1))
                 self.state.restless[key] = None
         for key, fact in former:
             member = self.state.members.get(key)
             if member is not None:
                 value, count = member.want[fact]
-                member.want[fact] = value, count - 1
                 self.state.restless[key] = None
                 if count == 1:
-                    del member.want[fact]
+                    member.want = take_out(member.want, fact)
+                else:
+                    member.want = put_single(member.want, fact, (value, count - 1))
         if counted:
             self.state.member_reasons[cause] = counted
 

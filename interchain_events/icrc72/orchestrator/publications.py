@@ -11,7 +11,7 @@ from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import put
+from interchain_events.icrc72.memory import nothing, put, put_single
 from interchain_events.icrc72.methods import err, forbidden, generic, ok
 from interchain_events.icrc72.namespaces import check_namespace, is_system, matches
 from interchain_events.icrc72.orchestrator.access import Access, Question
@@ -106,7 +106,8 @@ class Publications(Part):
         """Attach a subscription to a publication that matches it, and decide on access (IC-32a)."""
         who = subscription.subscriber
         may = self.access.may(publication, "subscribers", who)
-        publication.subscribers.setdefault(who, {})[subscription.id] = may
+        matching = publication.subscribers.get(who, nothing())
+        publication.subscribers[who] = put_single(matching, subscription.id, may)
         if not may:
             self._refused(publication, "subscriber", who, subscription.id)
         self.planner.plan_pair(publication, who)

@@ -27,7 +27,7 @@ from interchain_events.icrc72.facts import (
 )
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
-from interchain_events.icrc72.memory import nothing
+from interchain_events.icrc72.memory import nothing, put_single, take_out
 from interchain_events.icrc72.messages import Event, StateName
 from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import Settings
@@ -54,7 +54,7 @@ class Publication:
     config: PublicationConfig
     publishers: dict[Principal, bool]
     """All registered publishers, and whether each may publish now."""
-    subscribers: dict[Principal, dict[int, bool]] = field(default_factory=dict)
+    subscribers: dict[Principal, Mapping[int, bool]] = field(default_factory=dict)
     """For each subscriber, the subscriptions that match, and whether each is authorised now."""
     entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """For each publisher, its entries by partition."""
@@ -137,7 +137,7 @@ class Broker:
     """Facts for which `want` and `held` may differ."""
     wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
     """The relay facts in `want`, by namespace."""
-    held_by_name: dict[tuple[str, str], dict[Fact, None]] = field(default_factory=dict)
+    held_by_name: dict[tuple[str, str], Mapping[Fact, None]] = field(default_factory=dict)
     """The facts in `held` that are looked up by their kind and namespace."""
     alert: SentToBroker | None = None
     """The system event that is under way."""
@@ -168,16 +168,19 @@ class Broker:
         self.held.update(facts)
         for fact in facts:
             if isinstance(fact, _LOOKED_UP):
-                self.held_by_name.setdefault((fact.kind, fact.namespace), {})[fact] = None
+                name = (fact.kind, fact.namespace)
+                named = self.held_by_name.get(name, nothing())
+                self.held_by_name[name] = put_single(named, fact, None)
 
     def release(self, fact: Fact) -> None:
         """Note that the broadcaster has confirmed the removal of a fact."""
         self.held.pop(fact, None)
         if isinstance(fact, _LOOKED_UP):
             name = (fact.kind, fact.namespace)
-            named = self.held_by_name.get(name, {})
-            named.pop(fact, None)
-            if not named:
+            named = take_out(self.held_by_name.get(name, nothing()), fact)
+            if named:
+                self.held_by_name[name] = named
+            else:
                 self.held_by_name.pop(name, None)
 
     def under_way(self) -> Facts:
@@ -247,9 +250,9 @@ class Member:
 
     role: str
     id: Principal
-    want: dict[MemberFact, tuple[MemberValue, int]] = field(default_factory=dict)
+    want: Mapping[MemberFact, tuple[MemberValue, int]] = field(default_factory=nothing)
     """The facts that it should know, each with its value and the number of its causes."""
-    holds: dict[MemberFact, MemberValue] = field(default_factory=dict)
+    holds: Mapping[MemberFact, MemberValue] = field(default_factory=nothing)
     """The facts that it was informed about, with their values."""
     may: Mapping[MemberFact, None] = field(default_factory=nothing)
     """Facts that it may know or not, because a system event about them was given up."""

@@ -11,7 +11,7 @@ from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.memory import put
+from interchain_events.icrc72.memory import put, take_out
 from interchain_events.icrc72.methods import err, forbidden, generic, ok
 from interchain_events.icrc72.namespaces import (
     check_pattern,
@@ -289,8 +289,10 @@ class Subscriptions(Part):
         if not exact:
             state.exact.pop(subscription.pattern, None)
         for publication in matched:
-            del publication.subscribers[who][subscription.id]
-            if not publication.subscribers[who]:
+            left = take_out(publication.subscribers[who], subscription.id)
+            if left:
+                publication.subscribers[who] = left
+            else:
                 del publication.subscribers[who]
                 self.replays.cancel_of(publication.id, subscriber=who)
             self.planner.plan_pair(publication, who)

@@ -23,7 +23,7 @@ from interchain_events.icrc72.ic.canister import STOPPING, Answer, Context
 from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.inbox import Inbox, Registering, renew
-from interchain_events.icrc72.memory import newest, nothing, put, take_out
+from interchain_events.icrc72.memory import newest, nothing, put, put_single, take_out
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
 from interchain_events.icrc72.role import Core, Private, restored
@@ -384,16 +384,16 @@ class Subscriber(Core):
         state = self.state
         for fact in alert.removes:
             if isinstance(fact, ExitFact):
-                state.served.pop(fact, None)
+                state.served = take_out(state.served, fact)
         exits = [fact for fact in alert.adds if isinstance(fact, ExitFact)]
         restarted = not state.served or any(
             fact in state.served or fact.broadcaster != state.exit for fact in exits
         )
         for new in exits:
-            state.served = {
-                fact: None for fact in state.served if fact.broadcaster == new.broadcaster
-            }
-            state.served[new] = None
+            for fact in list(state.served):
+                if fact.broadcaster != new.broadcaster:
+                    state.served = take_out(state.served, fact)
+            state.served = put_single(state.served, new, None)
         if not exits:
             return
         exit_ = exits[-1].broadcaster

@@ -200,7 +200,7 @@ class SubscriberState:
     """Its exit, as the orchestrator has named it."""
     met: Principal | None = None
     """The broadcaster that sent notifications before the orchestrator had named an exit."""
-    served: dict[ExitFact, None] = field(default_factory=dict)
+    served: Mapping[ExitFact, None] = field(default_factory=nothing)
     """The subscriptions that are served, each with its exit."""
     moved: bool = False
     """Whether the exit has ever changed or restarted."""

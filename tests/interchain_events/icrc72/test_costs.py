@@ -29,6 +29,7 @@ from interchain_events.icrc72.memory import (
     put,
     put_all,
     put_shared,
+    put_single,
     take_out,
 )
 from interchain_events.icrc72.messages import Event
@@ -173,7 +174,7 @@ def test_a_timer_is_set_to_the_first_round_that_is_due(dues: list[int | None]) -
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("put", "put_shared", "put_all", "take_out", "newest")),
+        st.sampled_from(("put", "put_shared", "put_single", "put_all", "take_out", "newest")),
         st.integers(0, 9),
         st.integers(),
     )
@@ -194,6 +195,9 @@ def test_lazily_made_dicts_have_the_items_and_order_of_dicts(
             case "put_shared":
                 known = put_shared(known, key, value)
                 model[key] = value
+            case "put_single":
+                known = put_single(known, key, value)
+                model[key] = value
             case "put_all":
                 known = put_all(known, {key: value} if value % 2 else {})
                 model.update({key: value} if value % 2 else {})
@@ -205,6 +209,9 @@ def test_lazily_made_dicts_have_the_items_and_order_of_dicts(
                 for oldest in list(model)[: max(len(model) - key, 0)]:
                     del model[oldest]
         assert list(known.items()) == list(model.items())
+        assert known == model
+        assert [known[key] for key in model] == list(model.values())
+        assert [known.get(key) for key in range(10)] == [model.get(key) for key in range(10)]
         assert known or known is nothing()
         assert encode(known) == encode(model)
     assert encode({"line": Line([1])}) == encode(decode(encode({"line": Line([1])})))

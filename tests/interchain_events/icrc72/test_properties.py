@@ -213,7 +213,8 @@ def registries(draw: Any) -> Registry:
         state.exits[subscriber] = draw(st.sampled_from([None, *who]))
         for publication in state.publications.values():
             if matches(pattern, publication.namespace):
-                publication.subscribers.setdefault(subscriber, {})[number] = True
+                matching = publication.subscribers.get(subscriber, {})
+                publication.subscribers[subscriber] = {**matching, number: True}
     return state
 
 
