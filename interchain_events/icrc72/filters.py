@@ -351,10 +351,9 @@ class _Parser:
             raise self._wrong(repr(words))
 
     def _wrong(self, expected: str) -> FilterError:
-        rest = (
-            repr(self._text[self._at : self._at + 20]) if self._at < len(self._text) else "the end"
-        )
-        return FilterError(f"the filter has {rest} at {self._at} where {expected} was expected")
+        rest = self._text[self._at : self._at + 20]
+        fault = f"has {rest!r} at {self._at}" if rest else f"ends at {self._at}"
+        return FilterError(f"the filter {fault}, where {expected} was expected")
 
 
 def unwrapped(value: Value) -> Value:

@@ -71,7 +71,9 @@ def check_namespace(name: str, *, narrow: bool = False) -> None:
     """
     for segment in _segments(name):
         if "*" in segment or not _is_segment(segment, narrow=narrow):
-            raise NamespaceError(f"{name[:80]!r} is no namespace: {segment[:70]!r} is no segment")
+            raise NamespaceError(
+                f"{name[:80]!r} is not a namespace: {segment[:70]!r} is not a segment"
+            )
 
 
 def check_pattern(pattern: str, *, narrow: bool = False) -> None:
@@ -87,7 +89,8 @@ def check_pattern(pattern: str, *, narrow: bool = False) -> None:
         fixed = segment if narrow or "**" in segment else segment.replace("*", "")
         if "*" in fixed or not _is_segment(fixed, narrow=narrow):
             raise NamespaceError(
-                f"{pattern[:80]!r} is no namespace or pattern: {segment[:70]!r} is no segment"
+                f"{pattern[:80]!r} is neither a namespace nor a pattern:"
+                f" {segment[:70]!r} is not a segment"
             )
 
 

@@ -133,7 +133,7 @@ def test_s000_102_103_registering_again_with_another_configuration_says_so(lab: 
 
 
 def test_a_wrong_configuration_raises_in_python_and_names_the_subscription(lab: Lab) -> None:
-    with pytest.raises(ConfigError, match=r"org\.example: the filter has"):
+    with pytest.raises(ConfigError, match=r"org\.example: the filter ends"):
         App(lab.orchestrator, subscriptions={"org.example": {FILTER: "n =="}})
     with pytest.raises(ConfigError, match=r"org\.example: skip has the modulus 0"):
         App(lab.orchestrator, subscriptions={"org.example": {SKIP: [0, 5]}})
