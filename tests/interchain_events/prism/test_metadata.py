@@ -309,6 +309,27 @@ def test_strings_in_pieces_are_read_in_values_and_in_keys() -> None:
     assert object_of(None, b"\xa1" + cbor(LABEL) + b"\xa3" + pairs) == b"abc"
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        cbor([]),
+        cbor([1, [2, [-3]], {}]),
+        cbor({}),
+        cbor({1: [2], b"x": {"y": 3}}),
+        cbor(b"v"),
+        b"\x9f\x01\x9f\xff\x02\xff",
+        b"\xbf\x01\x9f\x02\xff\x81\x03\xa0\xff",
+        b"\x82\xbf\xff\x9f\xff",
+        b"\x81\x5f\x41\xff\xff",
+        b"\x98\x01\xb9\x00\x01\x5a\x00\x00\x00\x01a\x00",
+    ],
+)
+def test_a_key_of_another_type_is_read_over_to_its_end(key: bytes) -> None:
+    version, pieces = cbor("v") + cbor(1), cbor("c") + cbor([b"ab"])
+    for pairs in (key + cbor(7) + version + pieces, version + key + cbor([7]) + pieces):
+        assert object_of(None, b"\xa1" + cbor(LABEL) + b"\xa3" + pairs) == b"ab"
+
+
 @pytest.mark.parametrize("piece", [cbor("a"), b"\x5f\xff", cbor(1)])
 def test_a_piece_of_bytes_is_bytes_with_a_length(piece: bytes) -> None:
     pieces = b"\x81\x5f" + cbor(b"a") + piece + b"\xff"

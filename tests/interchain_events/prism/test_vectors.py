@@ -128,6 +128,56 @@ def test_pr_42_the_normal_form_matches_the_same_rows(
         )
 
 
+def _row(kind: OperationType, **columns: Any) -> DecidedOperation:
+    """An applied operation of the DID `a…`."""
+    row = DecidedOperation(
+        b"",
+        None,
+        kind,
+        reason=None,
+        did_suffix="a" * 64,
+        created_did_suffix=None,
+        credential_batch_id=None,
+        revoked_hashes=(),
+        content=b"",
+    )
+    return row._replace(**columns)
+
+
+def test_pr_40_a_filter_matches_by_type_owner_and_status() -> None:
+    update, create = _row(OperationType.UPDATE_DID), _row(OperationType.CREATE_DID)
+    created = create._replace(did_suffix=None, created_did_suffix="a" * 64)
+    mine = Filter(FilterType.UPDATE_DID_FILTER, "a" * 64)
+    assert matches(mine, update)
+    assert matches(mine, _row(OperationType.DEACTIVATE_DID))
+    assert not matches(mine, create)
+    assert not matches(mine._replace(did_suffix="b" * 64), update)
+    for status, reason in ((Status.APPLIED, None), (Status.REJECTED, Reason.UNKNOWN_KEY)):
+        wanted = mine._replace(status=status)
+        assert matches(wanted, update._replace(reason=reason))
+        assert not matches(wanted, update._replace(reason=None if reason else Reason.UNKNOWN_DID))
+    owner = Filter(FilterType.DID_OWNER_ANY_FILTER, "a" * 64)
+    assert matches(owner, created)
+    assert not matches(owner, created._replace(created_did_suffix="b" * 64))
+    assert matches(Filter(FilterType.CREATE_DID_FILTER), created)
+    assert matches(Filter(FilterType.ANONYMOUS_ANY_FILTER), update)
+
+
+def test_pr_41_a_revocation_concerns_its_batch_and_the_hashes_it_names() -> None:
+    one, two = b"\1" * 32, b"\2" * 32
+    row = _row(OperationType.REVOKE_CREDENTIALS, credential_batch_id="c" * 64)
+    part = Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, one)
+    inside, outside = (part._replace(credential_batch_id=batch * 64) for batch in "cd")
+    for hashes, is_named in (((), True), ((one, two), True), ((two,), False)):
+        found = row._replace(revoked_hashes=hashes)
+        assert [matches(each, found) for each in (part, inside, outside)] == [
+            is_named,
+            is_named,
+            False,
+        ]
+    assert not matches(part, row._replace(type=OperationType.ISSUE_CREDENTIAL_BATCH))
+
+
 @given(st.lists(FILTERS, max_size=8), st.randoms(use_true_random=False))
 def test_pr_42_order_and_repetition_mean_nothing(
     filters: list[Filter], draw: st.DataObject
@@ -212,8 +262,12 @@ def test_pr_12_der_is_strict() -> None:
         "3006020411223344",  # r fills everything
         "30060201010202ff",  # s is not positive
         "3006020100020100ff",
-        "300702020001020101",
+        "300702020001020101",  # a needless zero before r
+        "300702020000020101",
+        "300702010102020001",  # and before s
         "3006020201010301",
+        "3006020002020101",  # r has no bytes
+        "3006020180020101",  # r is not positive
     ],
 )
 def test_pr_12_der_without_two_whole_integers_has_no_numbers(raw: str) -> None:
@@ -222,6 +276,8 @@ def test_pr_12_der_without_two_whole_integers_has_no_numbers(raw: str) -> None:
 
 def test_pr_12_der_is_one_short_sequence() -> None:
     assert read_der(SIGNATURE) == (R, S)
+    assert read_der(write_der(1, 0x80)) == (1, 0x80)
+    assert read_der(write_der(1, 1)) == (1, 1)
     assert read_der(b"\x31" + SIGNATURE[1:]) is None
     assert read_der(SIGNATURE[:1] + bytes((SIGNATURE[1] + 1,)) + SIGNATURE[2:]) is None
     assert read_der(write_der(1 << 300, 1)) == (1 << 300, 1)

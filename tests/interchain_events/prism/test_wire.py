@@ -249,3 +249,18 @@ def test_fields_have_their_numbers_and_types() -> None:
     read = reader({8: (0, False, None), 18: (1, True, bytes)}, (0, ()), tuple, is_hashed=False)
     assert read(raw) == (150, (b"a", b""))
     assert messages.encode(messages.RevokeCredentials(b"", "", (b"", b"a"))) == b"\x1a\x00\x1a\x01a"
+
+
+def test_an_empty_member_of_a_oneof_is_encoded_and_an_empty_field_is_not() -> None:
+    hashed = b"\x0a\x01h"
+    data = messages.StatusListEntry(3, "", "d")
+    for value, raw in (
+        (None, b""),
+        (b"", b"\xa2\x06\x00"),
+        ("", b"\xaa\x06\x00"),
+        (messages.StatusListEntry(), b"\xb2\x06\x00"),
+        (data, b"\xb2\x06\x05\x08\x03\x1a\x01d"),
+    ):
+        entry = messages.CreateStorageEntry(b"h", b"", value)
+        assert messages.encode(entry) == hashed + raw
+        assert messages.decode(messages.CreateStorageEntry, hashed + raw) == entry
