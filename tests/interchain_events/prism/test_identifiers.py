@@ -11,7 +11,9 @@ from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.identifiers import (
     METHOD,
     credential_hash,
+    is_in_batch,
     long_form,
+    merkle_tree,
     read_long_form,
     sha256,
     suffix_of,
@@ -83,6 +85,18 @@ def test_nothing_else_names_a_did(name: str) -> None:
 def test_pr_13_a_credential_is_known_by_its_content_and_signature() -> None:
     assert credential_hash(b"a", b"\xff\xfe\xfd") == sha256(b"YQ.__79")
     assert credential_hash(b"", b"b") == sha256(b".Yg")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_pr_13_a_proof_has_one_path_and_proves_its_credential_alone(count: int) -> None:
+    root, proofs = merkle_tree([sha256(bytes((number,))) for number in range(count)])
+    for proof in proofs:
+        assert is_in_batch(root, proof)
+        height = len(proof.siblings)
+        for path in (*range(-2, 1 << height), (1 << height) + proof.path, 1 << height):
+            assert is_in_batch(root, proof._replace(path=path)) is (path == proof.path)
+        assert not is_in_batch(root, proof._replace(hash=sha256(b"other")))
+        assert not is_in_batch(sha256(root), proof)
 
 
 def spellings(operation: bytes) -> list[str]:

@@ -330,6 +330,24 @@ def test_a_key_of_another_type_is_read_over_to_its_end(key: bytes) -> None:
         assert object_of(None, b"\xa1" + cbor(LABEL) + b"\xa3" + pairs) == b"ab"
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (cbor(2), b"ab"),
+        (b"\x1f", b""),
+        (b"\x3f", b""),
+        (b"\x1c" + bytes(16), b""),
+        (b"\x5c" + bytes(15) + b"\x01a", b""),
+        (b"\x9d" + bytes(32), b""),
+        (b"\xc0\x01", b""),
+    ],
+)
+def test_a_head_of_an_unknown_form_makes_no_object(value: bytes, found: bytes) -> None:
+    """The last item ends with its head, and the metadata ends with it."""
+    pairs = cbor("x") + value + cbor("c") + cbor([b"ab"]) + cbor("v") + b"\x18\x01"
+    assert object_of(None, b"\xa1" + cbor(LABEL) + b"\xa3" + pairs) == found
+
+
 @pytest.mark.parametrize("piece", [cbor("a"), b"\x5f\xff", cbor(1)])
 def test_a_piece_of_bytes_is_bytes_with_a_length(piece: bytes) -> None:
     pieces = b"\x81\x5f" + cbor(b"a") + piece + b"\xff"

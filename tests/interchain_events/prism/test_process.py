@@ -17,6 +17,7 @@ from interchain_events.prism.core import signatures
 from interchain_events.prism.core.errors import Reason, Rejected
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.process import OperationType, Status, effect, revoked_hashes
+from interchain_events.prism.core.state import stored
 from interchain_events.prism.core.well_formed import check
 from interchain_events.prism.core.wire import bytes_field
 from interchain_events.prism.make import Signed, deactivate_did, public_key, sign, sign_raw
@@ -279,6 +280,33 @@ def test_pr_25_removed_keys_make_room_for_others(wallet: Wallet, ledger: MemoryL
     assert reason(ledger, wallet.update(new_key("k47"), m.RemoveKey("k0"))) is None
 
 
+def test_pr_25_removed_services_make_room_for_others(wallet: Wallet, ledger: MemoryLedger) -> None:
+    services = [m.AddService(SERVICE._replace(id=f"s{number}")) for number in range(52)]
+    assert reason(ledger, wallet.update(*services[:50])) is None
+    assert reason(ledger, wallet.update(m.RemoveService("s0"), services[50])) is None
+    last = wallet.last
+    assert reason(ledger, wallet.update(services[51])) is Reason.TOO_MANY_SERVICES
+    wallet.last = last
+    assert reason(ledger, wallet.update(m.RemoveService("s1"), services[51])) is None
+
+
+def test_pr_25_what_cannot_be_used_creates_no_did() -> None:
+    """PR-24 refuses these before. The effects do not rely on it."""
+    without = GOOD._replace(data=None)
+    did = effect(None, m.CreateDID(m.DIDCreationData((GOOD,))), HASH)
+    for before, operation in (
+        (None, m.CreateDID()),
+        (None, m.CreateDID(m.DIDCreationData((without,)))),
+        (did, m.UpdateDID(HASH, A, (m.UpdateDIDAction(m.AddKey(without._replace(id="k"))),))),
+    ):
+        with pytest.raises(Rejected) as refused:
+            effect(before, operation, HASH)
+        assert refused.value.reason is Reason.MALFORMED_OPERATION
+    with pytest.raises(Rejected) as refused:
+        stored(None, A, m.CreateStorageEntry(HASH), HASH)
+    assert refused.value.reason is Reason.MALFORMED_OPERATION
+
+
 def test_pr_25_revocations(wallet: Wallet, ledger: MemoryLedger) -> None:
     batch = wallet.issue(HASH, B.encode()[:32])
     assert reason(ledger, batch.signed) is None
@@ -395,7 +423,7 @@ FIELDS: list[tuple[Callable[..., m.CreateDID], str, list[Any], list[Any]]] = [
         ["did:prism:x#y", "a:" + "b" * 298, "{}", '{"é": "é"}', '["a:b", {"c": 1}]'],
         [
             *("", "a:", "1a:b", "a:%zz", "a:é", "a:" + "b" * 299, '["a b"]', "[]"),
-            *('{"a": NaN}', '{"a": -Infinity}', "[" * 300, '"a:b"'),
+            *('{"a": NaN}', '{"a": -Infinity}', "[" * 300, '"a:b"', "5", "true", "[[]]"),
         ],
     ),
 ]
@@ -418,6 +446,8 @@ WELL_FORMED = [
     *(created(50), created(1, 50), created(1, context=("a", "b", ""))),
     *(m.RevokeCredentials(HASH, A, (HASH,)), m.DeactivateDID(HASH, A)),
     m.IssueCredentialBatch(m.CredentialBatchData(b"", A, HASH)),
+    *(m.CreateStorageEntry(HASH, b"", b""), m.UpdateStorageEntry(HASH, "")),
+    *(m.DeactivateStorageEntry(HASH), m.ProtocolVersionUpdate()),
     *map(
         updated,
         (
@@ -444,6 +474,8 @@ MALFORMED = [
     *(
         m.IssueCredentialBatch(),
         m.IssueCredentialBatch(m.CredentialBatchData(b"", A, HASH + b"\0")),
+        m.CreateStorageEntry(HASH),
+        m.UpdateStorageEntry(HASH),
     ),
     *map(
         updated,

@@ -196,9 +196,10 @@ def test_pr_42_the_normal_form_is_in_the_order_of_its_fields() -> None:
     revoke = FilterType.REVOKE_CREDENTIAL_FILTER
     ordered = (
         Filter(FilterType.DID_OWNER_ANY_FILTER, b),
-        Filter(FilterType.UPDATE_DID_FILTER, a),
+        *(Filter(FilterType.UPDATE_DID_FILTER, digit * 64) for digit in "0123456789acdef"),
         Filter(FilterType.CREATE_DID_FILTER),
         Filter(revoke, None, one, None, Status.APPLIED),
+        Filter(revoke, None, one, "0" * 64, Status.REJECTED),
         Filter(revoke, None, one, a, Status.REJECTED),
         Filter(revoke, None, one, b, Status.REJECTED),
         Filter(revoke, None, two, None, None),
@@ -281,6 +282,9 @@ def test_pr_12_der_is_one_short_sequence() -> None:
     assert read_der(b"\x31" + SIGNATURE[1:]) is None
     assert read_der(SIGNATURE[:1] + bytes((SIGNATURE[1] + 1,)) + SIGNATURE[2:]) is None
     assert read_der(write_der(1 << 300, 1)) == (1 << 300, 1)
+    # 72 and 73 bytes.
+    assert read_der(write_der(1 << 255, 1 << 255)) == (1 << 255, 1 << 255)
+    assert read_der(write_der(1 << 264, 1 << 255)) is None
     assert read_der(write_der(1 << 300, 1 << 300)) is None
     for size in range(8):
         assert read_der(SIGNATURE[:size]) is None

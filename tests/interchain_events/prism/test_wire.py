@@ -126,6 +126,7 @@ def test_pr_20_an_enum_is_its_whole_varint(number: int) -> None:
         (b"\x26", "wire type 6"),
         (b"\x02\x00", "a field has number 0"),
         (varint((1 << 29) << 3 | 2) + b"\x00", "a field has number 536870912"),
+        (varint((1 << 29) << 3) + b"\x00", "a field has number 536870912"),
         (b"\x22\x05ab", "beyond its message"),
         (b"\x09ab", "beyond its message"),
         (b"\x08\x80", "beyond its message"),
