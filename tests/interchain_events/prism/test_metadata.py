@@ -334,6 +334,8 @@ def test_a_key_of_another_type_is_read_over_to_its_end(key: bytes) -> None:
     ("value", "found"),
     [
         (cbor(2), b"ab"),
+        (b"\x1b" + bytes(7) + b"\x01", b"ab"),
+        (b"\x5b" + bytes(7) + b"\x01a", b"ab"),
         (b"\x1f", b""),
         (b"\x3f", b""),
         (b"\x1c" + bytes(16), b""),
@@ -372,3 +374,11 @@ def test_json_is_read_unless_it_is_missing_or_too_long() -> None:
     assert object_of(json_text + " " * (MOST_BYTES - len(json_text)), raw) == b"json"
     assert object_of(json_text + " " * MOST_BYTES, raw) == b"cbor"
     assert object_of(None, raw) == b"cbor"
+
+
+@pytest.mark.parametrize(("beyond", "found"), [(0, b"ab"), (1, b"")])
+def test_metadata_in_cbor_has_a_greatest_size(beyond: int, found: bytes) -> None:
+    rest = len(cbor({LABEL: {**metadatum(b"ab"), "x": bytes(1 << 16)}})) - (1 << 16)
+    raw = cbor({LABEL: {**metadatum(b"ab"), "x": bytes(MOST_BYTES - rest + beyond)}})
+    assert len(raw) == MOST_BYTES + beyond
+    assert object_of(None, raw) == found
