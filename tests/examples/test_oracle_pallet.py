@@ -30,6 +30,8 @@ def run(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
         "--strict-markers",
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:schemathesis",  # importing it takes a second
         *args,
     )
     return subprocess.run(

@@ -13,7 +13,10 @@ LOADED = [
     import_module(f"pubsub_emulator.testing.{name}") for name in ("actors", "failure", "networks")
 ]
 
-STRICT = ("--strict-markers", "--strict-config", "-W", "error", "-p", "no:cacheprovider")
+STRICT = (
+    *("--strict-markers", "--strict-config", "-W", "error"),
+    *("-p", "no:cacheprovider", "-p", "no:schemathesis"),
+)
 
 SCENARIO = """
 name = "small"

@@ -171,6 +171,8 @@ class Runner:
             "COLUMNS": "120",
             "NO_COLOR": "1",
             "PYTHONPATH": str(ROOT),
+            # A reader does not have this plugin of our tests, which takes a second of each start.
+            "PYTEST_ADDOPTS": "-p no:schemathesis",
         }
 
     def close(self) -> None:

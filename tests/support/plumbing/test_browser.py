@@ -52,7 +52,8 @@ def test_what_a_page_must_not_do_is_seen(
 
 
 def _pytest(*arguments: str | Path, **variables: str) -> "subprocess.CompletedProcess[str]":
-    settings = ("-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider", "-p", "no:randomly", "-q")
+    without = ("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:schemathesis")
+    settings = ("-c", ROOT / "pyproject.toml", *without, "-q")
     return python("-m", "pytest", *settings, *arguments, **variables)
 
 
