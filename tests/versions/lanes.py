@@ -3,7 +3,8 @@
 `python tests/versions/lanes.py` runs every lane, and with names only those lanes. A lane has an
 environment of its own below `build/versions`. Both distributions, their dependencies and all extras
 except `spark` are installed there. All tests run, except `LEFT_OUT` and those that need Spark or a
-browser or are slow. `--keep` writes the results to `tests/versions/results`, too.
+browser or are slow. `--keep` writes the results to `tests/versions/results`, too, and `--table`
+prints those as the table of `development/versions.md`.
 
 A test that is skipped has failed. A lane whose Python is missing fails where CI is set. At a desk
 it is named and left out.
@@ -108,7 +109,13 @@ def main() -> int:
     parser.add_argument(
         "--keep", action="store_true", help="write the results to tests/versions/results"
     )
+    parser.add_argument(
+        "--table", action="store_true", help="run nothing, and print the results that were kept"
+    )
     chosen = parser.parse_args()
+    if chosen.table:
+        sys.stdout.write(table(read_results()))
+        return 0
     unknown = sorted(set(chosen.lanes) - set(names))
     if unknown:
         parser.error(f"unknown lane: {', '.join(unknown)}")
@@ -149,6 +156,28 @@ def write(path: Path, result: dict[str, Any]) -> None:
     """Write a lane's result as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def read_results() -> list[dict[str, Any]]:
+    """Return the results of `tests/versions/results`, in the order of the lanes."""
+    files = [RESULTS / f"{lane.name}.json" for lane in LANES]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Return results as a Markdown table with a column for each lane."""
+    rows = [
+        ["lane", *(f"`{result['lane']}`" for result in results)],
+        ["---" for _ in range(len(results) + 1)],
+        ["day", *(result["day"] for result in results)],
+        ["tests that passed", *(f"{result['passed']:,}" for result in results)],
+        ["Python", *(result["python"] for result in results)],
+    ]
+    rows += [
+        [name, *(result["versions"].get(name, "") for result in results)]
+        for name in results[0]["versions"]
+    ]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 # The interpreters

@@ -142,3 +142,17 @@ def test_a_lowest_lane_with_another_version_is_refused(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("place", lanes.LEFT_OUT)
 def test_what_the_lanes_leave_out_is_there(place: str) -> None:
     assert (lanes.ROOT / place).exists()
+
+
+def test_the_page_has_the_results_that_were_kept() -> None:
+    page = (lanes.ROOT / "development" / "versions.md").read_text(encoding="utf-8")
+    assert lanes.table(lanes.read_results()) in page
+
+
+def test_the_results_are_those_of_the_present_lower_bounds() -> None:
+    [lowest] = (result for result in lanes.read_results() if result["lane"] == LOWEST.name)
+    bounds = {
+        name: lanes.Version(lanes.lower_bound(requirement))
+        for name, requirement in lanes.dependencies(PROJECTS).items()
+    }
+    assert {name: lanes.Version(text) for name, text in lowest["versions"].items()} == bounds
