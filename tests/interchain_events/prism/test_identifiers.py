@@ -82,6 +82,16 @@ def test_nothing_else_names_a_did(name: str) -> None:
         suffix_of(name)
 
 
+def test_pr_11_a_long_form_begins_with_method_and_hash() -> None:
+    did = long_form(
+        encode(m.AtalaOperation(operation=m.CreateDID(m.DIDCreationData((), (), ("c",)))))
+    )
+    suffix, _ = read_long_form(did)
+    for wrong in (did.removeprefix(METHOD), did.replace(suffix, "a" * 64)):
+        with pytest.raises(Undecodable, match="is not the hash of its state"):
+            read_long_form(wrong)
+
+
 def test_pr_13_a_credential_is_known_by_its_content_and_signature() -> None:
     assert credential_hash(b"a", b"\xff\xfe\xfd") == sha256(b"YQ.__79")
     assert credential_hash(b"", b"b") == sha256(b".Yg")

@@ -290,7 +290,7 @@ def test_pr_25_removed_services_make_room_for_others(wallet: Wallet, ledger: Mem
     assert reason(ledger, wallet.update(m.RemoveService("s1"), services[51])) is None
 
 
-def test_pr_25_what_cannot_be_used_creates_no_did() -> None:
+def test_pr_25_what_cannot_be_used_creates_nothing() -> None:
     """PR-24 refuses these before. The effects do not rely on it."""
     without = GOOD._replace(data=None)
     did = effect(None, m.CreateDID(m.DIDCreationData((GOOD,))), HASH)
@@ -305,6 +305,10 @@ def test_pr_25_what_cannot_be_used_creates_no_did() -> None:
     with pytest.raises(Rejected) as refused:
         stored(None, A, m.CreateStorageEntry(HASH), HASH)
     assert refused.value.reason is Reason.MALFORMED_OPERATION
+    for operation in (m.UpdateStorageEntry(HASH, b""), m.DeactivateStorageEntry(HASH)):
+        with pytest.raises(Rejected) as refused:
+            stored(None, A, operation, HASH)
+        assert refused.value.reason is Reason.UNKNOWN_STORAGE_ENTRY
 
 
 def test_pr_25_revocations(wallet: Wallet, ledger: MemoryLedger) -> None:
@@ -361,6 +365,15 @@ def test_pr_32_revoked_hashes_are_sorted_and_each_is_there_once(wallet: Wallet) 
     revocation = wallet.revoke(wallet.issue(HASH), b"b", b"c", b"a", b"b")
     decoded = m.decode(m.SignedAtalaOperation, revocation.raw)
     assert revoked_hashes(decoded) == (b"a", b"b", b"c")
+
+
+def test_pr_32_only_a_canonical_revocation_names_revoked_hashes(wallet: Wallet) -> None:
+    revocation = wallet.revoke(wallet.issue(HASH), b"b", b"a")
+    found = judged(MemoryLedger(), revocation)
+    assert (found.reason, found.revoked_hashes) == (Reason.UNKNOWN_BATCH, (b"a", b"b"))
+    other = judged(MemoryLedger(), revocation.raw + bytes_field(12, b""))
+    assert (other.type, other.revoked_hashes) == (OperationType.UNKNOWN, ())
+    assert other.credential_batch_id is None
 
 
 # PR-24
