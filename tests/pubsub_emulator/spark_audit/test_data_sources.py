@@ -21,14 +21,23 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In
 from support.node.nodes import serving_beside
 from support.plumbing.processes import PATIENCE, python
 from support.plumbing.spark import run_stream
-from support.spark_audit.audits import drop_a_node, flip, include_invalid, write_history
+from support.spark_audit.audits import (
+    digest_of_parquet,
+    digest_of_table,
+    drop_a_node,
+    flip,
+    include_invalid,
+    write_history,
+)
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.schema import BLOCK_MEASURES
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge import check
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.spark.java import find_java
 from pubsub_emulator.spark_audit.spark.sources import register
 from pubsub_emulator.spark_audit.spark.sources.audit import AuditSource
 from pubsub_emulator.spark_audit.spark.sources.common import Source, SourceError
@@ -318,8 +327,11 @@ from support.plumbing.spark import run_stream
 from pubsub_emulator.spark_audit import register
 
 spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+assert "connect" in type(spark).__module__
 register(spark)
 path, url, out = sys.argv[1:]
+measures = spark.read.format("pubsub_audit").option("table", "block_measures").load(path)
+measures.write.parquet(out + "-measures/0000")
 blocks = spark.read.format("pubsub_history").load(path)
 spark.sql(f"CREATE TEMPORARY VIEW judged USING pubsub_audit OPTIONS (path '{path}')")
 found = spark.sql("SELECT f.block, f.code FROM judged LATERAL VIEW explode(findings) AS f")
@@ -336,6 +348,7 @@ spark.stop()
 
 
 def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_path: Path) -> None:
+    """`pubsub audit` refuses Spark Connect, and its data sources work there."""
     writer = HistoryWriter(tmp_path / "history", "node")
     with serving_beside(observers=lambda _: [writer]) as node:
         ask = {
@@ -349,7 +362,13 @@ def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_pa
         node.server.live.finish()
         writer.close()
         given = ("-c", PROGRAM, tmp_path / "history", node.urls[None], tmp_path / "out")
-        done = python(*given, folder=tmp_path, PYSPARK_PYTHON=sys.executable)
+        done = python(
+            *given,
+            folder=tmp_path,
+            JAVA_HOME=str(find_java().home),
+            PYSPARK_PYTHON=sys.executable,
+            SPARK_LOCAL_IP="127.0.0.1",
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     module, _, told = done.stdout.strip().splitlines()[-1].partition(" ")
     assert module == "pyspark.sql.connect.session"
@@ -362,6 +381,10 @@ def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_pa
     assert len(joined) == len(stored)
     assert all(code == verdict for _, code, verdict in joined)
     assert {code for _, code, _ in joined} == {None, "OmittedBelowBudget", "RootMismatch"}
+    plain = audit(tmp_path / "history", tmp_path / "plain", engine="python")
+    assert digest_of_parquet(tmp_path / "out-measures", BLOCK_MEASURES) == digest_of_table(
+        plain, BLOCK_MEASURES
+    )
 
 
 # As Spark's own file sources

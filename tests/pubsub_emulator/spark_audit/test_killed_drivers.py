@@ -13,11 +13,16 @@ from threading import Barrier
 import pytest
 from support.plumbing.object_store import s3_server
 from support.plumbing.processes import python
-from support.spark_audit.audits import all_rows, drop_a_node, write_history
+from support.spark_audit.audits import (
+    all_rows,
+    digest_of_parquet,
+    digest_of_table,
+    drop_a_node,
+    write_history,
+)
 
 from pubsub_emulator.spark_audit.audit.run import INFRASTRUCTURE, AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema, storage
-from pubsub_emulator.spark_audit.history.canonical import digest_rows
 from pubsub_emulator.spark_audit.judge.results import REPORT
 
 CHEATS = {3: drop_a_node}
@@ -128,58 +133,9 @@ def test_a_killed_stream_continues_with_the_rows_of_plain_python(
     again = python(program, history, tmp_path, "whole")
     assert again.returncode == 0, again.stderr
     assert len(list((tmp_path / "rows").iterdir())) > 2
-    assert _digest(tmp_path / "rows") == _plain_digest(plain)
-
-
-_CONNECT = """
-import sys
-from pyspark.sql import SparkSession
-from pubsub_emulator.spark_audit.spark.java import find_java
-from pubsub_emulator.spark_audit.spark.sources import register
-import os
-
-os.environ["JAVA_HOME"] = str(find_java().home)
-os.environ["PYSPARK_PYTHON"] = sys.executable
-os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-session = SparkSession.builder.remote("local[2]").getOrCreate()
-assert "connect" in type(session).__module__
-register(session)
-rows = session.read.format("pubsub_audit").option("table", "block_measures").load(sys.argv[1])
-rows.write.parquet(f"{sys.argv[2]}/rows/0000")
-session.stop()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_spark_connect_judges_the_rows_of_plain_python(
-    history: Path, plain: AuditResult, tmp_path: Path
-) -> None:
-    """`pubsub audit` refuses Spark Connect, and its data sources work there."""
-    found = python("-c", _CONNECT, history, tmp_path)
-    assert found.returncode == 0, found.stderr[-3_000:]
-    assert _digest(tmp_path / "rows") == _plain_digest(plain)
-
-
-def _digest(folder: Path) -> str:
-    """The digest of block measures that Spark wrote."""
-    # Importing Arrow's data sets takes longer than the tests that do not need it.
-    import pyarrow.parquet as pq  # noqa: PLC0415  # as above
-
-    table = schema.BLOCK_MEASURES.wider
-    files = sorted(folder.glob("*/*.parquet"))
-    rows = [
-        row
-        for file in files
-        for row in pq.read_table(file, partitioning=None).cast(table.schema).to_pylist()
-    ]
-    return digest_rows(schema.BLOCK_MEASURES, rows).hex()
-
-
-def _plain_digest(plain: AuditResult) -> str:
-    rows = list(plain.results.rows(schema.BLOCK_MEASURES))
-    assert rows
-    return digest_rows(schema.BLOCK_MEASURES, rows).hex()
+    assert digest_of_parquet(tmp_path / "rows", schema.BLOCK_MEASURES) == digest_of_table(
+        plain, schema.BLOCK_MEASURES
+    )
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, extrinsics_root
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.audit.run import AuditResult
-from pubsub_emulator.spark_audit.history.canonical import encode_row
+from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
+from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 
@@ -173,6 +174,26 @@ def all_rows(result: AuditResult) -> dict[str, list[bytes]]:
         name: sorted(encode_row(table, row) for row in result.results.rows(table))
         for name, table in RESULT_TABLES.items()
     }
+
+
+def digest_of_table(result: AuditResult, table: Table) -> str:
+    """The digest of a table of an audit, which has rows."""
+    rows = list(result.results.rows(table))
+    assert rows
+    return digest_rows(table, rows).hex()
+
+
+def digest_of_parquet(folder: Path, table: Table) -> str:
+    """The digest of the rows of a table that Spark wrote into folders below one."""
+    # Importing Arrow's data sets takes longer than the tests that do not need it.
+    import pyarrow.parquet as pq  # noqa: PLC0415  # as above
+
+    rows = [
+        row
+        for file in sorted(folder.glob("*/*.parquet"))
+        for row in pq.read_table(file, partitioning=None).cast(table.wider.schema).to_pylist()
+    ]
+    return digest_rows(table, rows).hex()
 
 
 def flip(path: Path, at: int) -> None:
