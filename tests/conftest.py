@@ -119,9 +119,11 @@ def pytest_make_parametrize_id(val: object) -> str | None:
         is_plain = all(32 <= byte < 127 and byte != ord("\\") for byte in raw)
         name = raw.decode("ascii") if is_plain else raw.hex()
     elif isinstance(val, list | tuple | dict) or (is_dataclass(val) and not isinstance(val, type)):
-        name = repr(val)
-        is_plain = name.isascii() and name.isprintable() and "\\" not in name
-        if not is_plain or " at 0x" in name or not _has_an_order(val):
+        try:
+            name = ascii(val).replace("\\x", "").replace("\\", "")
+        except ValueError:  # it has a number that is too long to be printed
+            return None
+        if " at 0x" in name or not _has_an_order(val):
             return None
     else:
         return None

@@ -212,8 +212,8 @@ def test_the_command_reports_each_rule_and_exits_1_if_any_is_broken(
 @pytest.mark.parametrize(
     "answer",
     [
-        5,
-        ScaleError("4 trailing bytes at offset 0"),
+        pytest.param(5, id="a number"),
+        pytest.param(ScaleError("4 trailing bytes at offset 0"), id="an error"),
     ],
 )
 def test_an_answer_of_another_type_makes_its_rule_untestable(
@@ -234,8 +234,14 @@ def test_an_answer_of_another_type_makes_its_rule_untestable(
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (BadAnswer("the answer is not a number"), "the answer is not a number"),
-        (NodeRefused("state_getStorage", -32000, "State discarded"), "State discarded"),
+        pytest.param(
+            BadAnswer("the answer is not a number"), "the answer is not a number", id="a bad answer"
+        ),
+        pytest.param(
+            NodeRefused("state_getStorage", -32000, "State discarded"),
+            "State discarded",
+            id="a refusal",
+        ),
     ],
 )
 def test_an_answer_that_cannot_be_used_costs_one_rule_only(

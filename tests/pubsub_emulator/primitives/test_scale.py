@@ -159,24 +159,35 @@ def test_any_bytes_decode_to_what_encodes_to_them_or_are_refused(data: bytes) ->
 @pytest.mark.parametrize(
     ("codec", "data", "reason"),
     [
-        (scale.compact, "", "1 byte wanted"),
-        (scale.compact, "01", "1 byte wanted"),
-        (scale.compact, "0100", "shortest form"),
-        (scale.compact, "fd00", "shortest form"),
-        (scale.compact, "02000000", "shortest form"),
-        (scale.compact, "03ffffff3f", "shortest form"),
-        (scale.compact, "0700000000 00", "shortest form"),
-        (scale.compact_of(32), "0700000000 01", "exceeds 32 bits"),
-        (scale.boolean, "02", "0 or 1"),
-        (scale.option(scale.u8), "0205", "0 or 1"),
-        (scale.bytes_, "08ff", "exceeds"),
-        (scale.bytes_, "feffffff", "exceeds"),
-        (scale.vec(scale.u8, limit=1), "080102", "at most 1"),
-        (scale.u32, "010203", "4 bytes wanted"),
-        (scale.u8, "0102", "trailing"),
-        (scale.sorted_map(scale.u8, scale.u8), "0802000100", "ascend"),
-        (scale.sorted_map(scale.u8, scale.u8), "0801000100", "ascend"),
-        (scale.fixed(4), "0102", "4 bytes wanted"),
+        pytest.param(scale.compact, "", "1 byte wanted", id="compact of no bytes"),
+        pytest.param(scale.compact, "01", "1 byte wanted", id="compact cut off"),
+        pytest.param(scale.compact, "0100", "shortest form", id="two bytes for 0"),
+        pytest.param(scale.compact, "fd00", "shortest form", id="two bytes for 63"),
+        pytest.param(scale.compact, "02000000", "shortest form", id="four bytes for 0"),
+        pytest.param(scale.compact, "03ffffff3f", "shortest form", id="five bytes for 2^30 - 1"),
+        pytest.param(scale.compact, "0700000000 00", "shortest form", id="five bytes for 0"),
+        pytest.param(
+            scale.compact_of(32), "0700000000 01", "exceeds 32 bits", id="compact over 32 bits"
+        ),
+        pytest.param(scale.boolean, "02", "0 or 1", id="boolean 2"),
+        pytest.param(scale.option(scale.u8), "0205", "0 or 1", id="option 2"),
+        pytest.param(scale.bytes_, "08ff", "exceeds", id="bytes cut off"),
+        pytest.param(scale.bytes_, "feffffff", "exceeds", id="bytes without end"),
+        pytest.param(
+            scale.vec(scale.u8, limit=1), "080102", "at most 1", id="a list over its limit"
+        ),
+        pytest.param(scale.u32, "010203", "4 bytes wanted", id="u32 cut off"),
+        pytest.param(scale.u8, "0102", "trailing", id="u8 with a byte behind"),
+        pytest.param(
+            scale.sorted_map(scale.u8, scale.u8), "0802000100", "ascend", id="a map out of order"
+        ),
+        pytest.param(
+            scale.sorted_map(scale.u8, scale.u8),
+            "0801000100",
+            "ascend",
+            id="a map with a key twice",
+        ),
+        pytest.param(scale.fixed(4), "0102", "4 bytes wanted", id="fixed bytes cut off"),
     ],
 )
 def test_decoding_names_what_it_refuses(codec: Codec[Any], data: str, reason: str) -> None:

@@ -212,9 +212,19 @@ def test_a_schema_of_the_user_chooses_columns_and_their_names(history: Path) -> 
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        (StructField("chain", StringType()), "column chain is bigint, not string"),
-        (StructField("chains", LongType()), "has no column 'chains'"),
-        (StructField("proof", ArrayType(StringType())), "column proof is array<bigint>, not array"),
+        pytest.param(
+            StructField("chain", StringType()),
+            "column chain is bigint, not string",
+            id="another type",
+        ),
+        pytest.param(
+            StructField("chains", LongType()), "has no column 'chains'", id="an unknown column"
+        ),
+        pytest.param(
+            StructField("proof", ArrayType(StringType())),
+            "column proof is array<bigint>, not array",
+            id="another type of items",
+        ),
     ],
 )
 def test_a_schema_that_does_not_fit_is_refused(
