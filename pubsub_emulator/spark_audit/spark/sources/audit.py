@@ -86,7 +86,7 @@ class AuditSource(OfHistory):
             ]
             yield pa.Table.from_pylist(rows, schema=_KNOWN)
             return
-        # Only a process that judges blocks needs these modules, which take most of a second.
+        # Only a process that judges blocks needs these modules, which take a fifth of a second.
         from pubsub_emulator.spark_audit.judge.check import check_chain  # noqa: PLC0415  # as above
         from pubsub_emulator.spark_audit.judge.shared import Shared  # noqa: PLC0415  # as above
 

@@ -276,7 +276,7 @@ class NodeSource(Source):
 
     async def _proofs(self, first: int, last: int, _begins: str, ends: str) -> list[Found]:
         """Return the rows of the table `proofs`. The last block must be `ends`."""
-        # No other table needs these modules, and each process would take half a second for them.
+        # No other table needs these modules, which take a quarter of a second.
         from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate  # noqa: PLC0415  # as above
         from pubsub_emulator.spark_audit.fetch.nodes import NodeBlockSource  # noqa: PLC0415  # as above
 
