@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
+from support.plumbing.processes import python
 from support.plumbing.scenarios import scenario
 
 from pubsub_emulator.cli.main import main
@@ -55,7 +56,18 @@ def invoked(*arguments: object) -> Result:
 
 
 def help_of(*names: str) -> str:
-    """Return the help of some commands and of all commands below them, as one text."""
+    """Return the help of some commands and of all commands below them, as one text.
+
+    It is printed by a new process. Click remembers the options of a command's help, which differ if
+    a test has run the command without the program above it.
+    """
+    code = f"from support.plumbing.command import _help_of\nprint(_help_of({names!r}))"
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _help_of(names: Iterable[str]) -> str:
     runner = CliRunner(env={"COLUMNS": "100"})
     texts = []
     for words in _with_commands_below([name.split() for name in names]):
