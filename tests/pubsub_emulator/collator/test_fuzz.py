@@ -80,7 +80,9 @@ def test_ps_52_every_strategy_is_tried_in_one_campaign_and_meets_what_it_must() 
     assert few.by_strategy == campaign(3, "few", first=()).by_strategy
 
 
-@pytest.mark.parametrize(("name", "case"), corpus(), ids=[name for name, _ in corpus()])
+@pytest.mark.parametrize(
+    ("name", "case"), [pytest.param(name, case, id=name) for name, case in corpus()]
+)
 def test_the_corpus_is_judged_as_it_says(name: str, case: Case) -> None:
     again = replay_case(case)
     assert not again.surprising, name
