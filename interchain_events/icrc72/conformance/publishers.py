@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import chain as chained
+from typing import NamedTuple
 
 from interchain_events.icrc72 import methods
 from interchain_events.icrc72.alerts import MemberAlert
@@ -20,7 +21,7 @@ from interchain_events.icrc72.errors import ConfigError, Icrc72Error
 from interchain_events.icrc72.facts import Due
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.candid.types import Variant
-from interchain_events.icrc72.ic.errors import shown
+from interchain_events.icrc72.ic.errors import CandidError, shown
 from interchain_events.icrc72.ic.messaging import Happening, Schedule
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import Event, ReplayRegistration
@@ -93,6 +94,7 @@ def try_publisher(
     _judge_events(trial, live, names, stranger)
     _judge_ids(trial, live)
     _judge_sending(trial)
+    _judge_again(trial)
     _judge_taken(trial, listener, live)
     if len(published) > 6:
         due = {published[6]: published[2:6], None: published[2:]}
@@ -238,6 +240,53 @@ def _judge_sending(trial: Trial) -> None:
             overlapping.append(f"round {call.round}: a batch while another is under way")
         busy_until[call.receiver] = answered.get(call.number, begun)
     trial.book.judge("IC-48 batches", len(calls), overlapping)
+
+
+class _Arrival(NamedTuple):
+    """An event at an entry."""
+
+    entry: Principal
+    namespace: str
+    event: int
+
+
+def _judge_again(trial: Trial) -> None:
+    """Judge that a live event is not sent again to an entry that has accepted it.
+
+    The publisher knows that it was accepted when it executes the answer.
+    """
+    sent = 0
+    under_way: dict[int, list[_Arrival | None]] = {}
+    """For each call, where its events arrive; `None` for an event of a replay."""
+    accepted: set[_Arrival | None] = set()
+    broken: list[str] = []
+    for happening in trial.recorder.happenings:
+        if happening.method != PUBLISH.name:
+            continue
+        with suppress(CandidError):
+            if happening.kind == "send" and happening.sender == trial.who:
+                batch: list[_Arrival | None] = []
+                again: list[int] = []
+                for event in PUBLISH.value(happening.data):
+                    if read(event.headers).replay is not None:
+                        batch.append(None)
+                        continue
+                    arrival = _Arrival(happening.receiver, event.namespace, event.eventId)
+                    batch.append(arrival)
+                    sent += 1
+                    if arrival in accepted:
+                        again.append(event.eventId)
+                if again:
+                    broken.append(f"round {happening.round}: {ranges(again)}")
+                under_way[happening.number] = batch
+            elif happening.kind == "answer" and not happening.code:
+                batch = under_way.pop(happening.number, [])
+                results = PUBLISH.result(happening.data)
+                # A broadcaster may answer with fewer results than there are events.
+                for arrival_or_replay, result in zip(batch, results, strict=False):
+                    if result is not None and result.tag == "Ok":
+                        accepted.add(arrival_or_replay)
+    trial.book.judge("IC-48 again", sent, broken)
 
 
 def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:

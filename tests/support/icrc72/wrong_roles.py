@@ -212,6 +212,11 @@ def unheeding(_app: App, to: Principal, value: Any, then: Any) -> tuple[Principa
     return to, value, lambda ctx, _results: then(ctx, every(())(value))
 
 
+def forgetful(_app: App, to: Principal, value: Any, then: Any) -> tuple[Principal, Any, Any]:
+    """Treat every event as not accepted, whatever the answer is."""
+    return to, value, lambda ctx, _results: then(ctx, None)
+
+
 def _twice(
     _app: App,
     honest: Any,
@@ -526,6 +531,7 @@ PUBLISHERS: dict[str, tuple[Any, ...]] = {
     "publishes elsewhere": (asked("icrc72_publish", elsewhere), "IC-39 entry"),
     "publishes before it is told where": (around("inbox.begin", _hasty), "IC-39 entry"),
     "heeds no answer": (asked("icrc72_publish", unheeding), "IC-48"),
+    "sends accepted events again": (asked("icrc72_publish", forgetful), "IC-48 again"),
     "sends two batches at once": (around("send", _twice), "IC-48 batches"),
     "believes a stranger's alert": (trusting, "IC-49b strangers"),
     "confirms no alert": (asked(CONFIRM, lambda *_: None), "IC-44"),
