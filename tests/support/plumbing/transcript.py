@@ -19,8 +19,12 @@ _CHANGING: Final = (
     (re.compile(r"(127\.0\.0\.1|localhost):\d{4,5}\b"), r"\1:PORT"),
     (re.compile(rf"\b{re.escape(VERSION)}\b"), "VERSION"),
     (re.compile(r"\b\d[\d,]*(\.\d+)? (ms|s|core seconds)\b"), r"N \2"),
+    (re.compile(r"^head: 0x[0-9a-f]{64}$", re.MULTILINE), "head: HEAD"),
 )
-"""Patterns of ports, of the version, and of times with a unit, and what stands for them."""
+"""Patterns and what stands for them: ports, the version, times with a unit, and a history's head.
+
+The head is a hash of Parquet files, which differ between versions of pyarrow.
+"""
 
 
 def _is_late(line: str) -> bool:
